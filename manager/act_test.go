@@ -8,6 +8,7 @@ import (
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/expect"
+	"github.com/tdf-framework/tdf/internal/managing"
 	"github.com/tdf-framework/tdf/internal/redistest"
 	"github.com/tdf-framework/tdf/manager"
 	"github.com/tdf-framework/tdf/redisstate"
@@ -78,7 +79,7 @@ func TestNeedsTime(t *testing.T) {
 	expect.Result(m.Open(ctx, past)).FailsWith(t, manager.ErrPast)
 	expect.Result(m.OpenOnce(ctx, "key", past)).FailsWith(t, manager.ErrPast)
 	expect.Result(m.OpenGroup(ctx, past)).FailsWith(t, manager.ErrPast)
-	expect.Result(m.OpenFirst(ctx, past)).FailsWith(t, manager.ErrPast)
+	expect.Result(managing.Of(m).OpenFirst(ctx, past)).FailsWith(t, manager.ErrPast)
 	expect.Result(step.Commit(ctx)).FailsWith(t, manager.ErrPast)
 	expect.Len(t, tm.Tasks(), 1)
 	d := define("p", source, "")

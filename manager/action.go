@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/managing"
 	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate"
 )
@@ -104,11 +105,11 @@ func (a Action) changing(decide func(*task.Task, tdf.Changes) (task.Move, error)
 
 func (h *hand) do(ctx context.Context, ids []int64) error {
 	for try := 1; len(ids) > 0; try++ {
-		seen, err := h.m.store.Read(ctx, ids, redisstate.Want{Fields: redisstate.Rules})
+		seen, err := h.m.in().Store.Read(ctx, ids, redisstate.Want{Fields: redisstate.Rules})
 		if err != nil {
 			return err
 		}
-		if h.now, err = h.m.store.Now(ctx); err != nil {
+		if h.now, err = h.m.in().Store.Now(ctx); err != nil {
 			return err
 		}
 		var units []redisstate.Unit
@@ -120,7 +121,7 @@ func (h *hand) do(ctx context.Context, ids []int64) error {
 			}
 			units = append(units, redisstate.Unit{Moves: []task.Move{move}})
 		}
-		outcomes, err := h.m.acts.Do(ctx, units)
+		outcomes, err := h.m.in().Acts.Do(ctx, units)
 		ids = nil
 		for i, o := range outcomes {
 			switch {
@@ -213,8 +214,7 @@ type Result struct {
 
 // ErrPast is the error if a new or retried task would expire at once, because its EndBefore or ClaimBefore is past by
 // Redis's clock. To retry the task, set a later time in Changes.
-var ErrPast = task.NewError(tdf.CodeConflict,
-	"its end_before or claim_before is past, so the task would expire at once")
+var ErrPast = managing.ErrPast
 
 // Changes are new values of properties. If a field is nil, its property does not change. The group of a task cannot
 // change.
@@ -272,7 +272,7 @@ func (m *Manager) CancelOpen(ctx context.Context, group string) (int, error) {
 // openRefs returns the open tasks of a group. It reads only their ids.
 func (m *Manager) openRefs(ctx context.Context, group string) (refs []Ref, err error) {
 	stretch := redisstate.ListQuery{States: []tdf.State{tdf.Open}, Group: group}
-	for places, err := range stretch.Pages(ctx, m.store, idsPerPage) {
+	for places, err := range stretch.Pages(ctx, m.in().Store, idsPerPage) {
 		if err != nil {
 			return nil, err
 		}

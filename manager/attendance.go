@@ -27,10 +27,10 @@ const registerBound = time.Second
 
 // attend returns two functions. The function wait waits for finished tasks, and the function leave ends the attendance.
 func (m *Manager) attend(ctx context.Context) (wait func(ctx context.Context, most time.Duration) error, leave func()) {
-	if m.wait != nil {
+	if m.in().Wait != nil {
 		return nil, func() {}
 	}
-	a := &attendance{store: m.store, waker: m.store.WakeManager()}
+	a := &attendance{store: m.in().Store, waker: m.in().Store.WakeManager()}
 	a.register(ctx)
 	return a.wait, a.leave
 }

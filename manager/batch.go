@@ -70,7 +70,7 @@ func (r *run) warn(t *Finished) {
 	}
 	r.uncalled[key] = true
 	text, _, _ := strings.Cut(strings.TrimSpace(t.Stderr()), "\n")
-	r.log.Warn("tasks of this group and state are archived without a callback; this is the first of them",
+	r.in().Log.Warn("tasks of this group and state are archived without a callback; this is the first of them",
 		"task", t.ID, "state", t.State, "program", t.Program, "group", t.Group, "outcome", t.Outcome, "error", text)
 }
 
@@ -103,7 +103,7 @@ func (r *run) apply(ctx context.Context, tasks []*Finished) error {
 	for i, t := range tasks {
 		units[i] = t.unit
 	}
-	outcomes, err := r.store.Apply(ctx, r.name, units...)
+	outcomes, err := r.in().Store.Apply(ctx, r.in().Name, units...)
 	var repaired []int64
 	for i, o := range outcomes {
 		if again := r.backoff[tasks[i].ID]; again != nil && again.attempts > 0 && o.Err == nil {
@@ -111,7 +111,7 @@ func (r *run) apply(ctx context.Context, tasks []*Finished) error {
 		}
 		r.archived(ctx, tasks[i], o)
 	}
-	_ = r.store.EndFailures(ctx, repaired...) // the server removes records of tasks that are archived
+	_ = r.in().Store.EndFailures(ctx, repaired...) // the server removes records of tasks that are archived
 	if errors.Is(err, conn.ErrFull) {
 		r.later(ctx, err, tasks[len(outcomes):]...)
 		return nil
@@ -130,7 +130,7 @@ func (r *run) archived(ctx context.Context, t *Finished, o redisstate.Outcome) {
 	delete(r.backoff, t.ID)
 	r.handling.release(t.ID, moved)
 	if moved {
-		r.log.Info("task not archived, and no follow-up opened: the task's state changed after its callback started",
+		r.in().Log.Info("task not archived, and no follow-up opened: the task's state changed after its callback started",
 			"task", t.ID, "program", t.Program, "error", o.Err)
 		return
 	}

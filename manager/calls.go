@@ -66,7 +66,7 @@ func (r *run) newSlots() {
 
 // waits reports whether a round waits for all its callbacks. Without Concurrency, rounds have always done so. The
 // clock of a test must not advance while callbacks run.
-func (r *run) waits() bool { return r.Concurrency == 0 || r.Manager.wait != nil }
+func (r *run) waits() bool { return r.Concurrency == 0 || r.Manager.in().Wait != nil }
 
 // start calls a task's callback. The caller has a free slot.
 func (r *run) start(ctx context.Context, t *Finished, s *slots) {
@@ -217,7 +217,7 @@ func (r *run) wakeFor(ctx context.Context) (context.Context, context.CancelFunc)
 // later makes Run call the callbacks of these tasks again after a pause, or not again after Attempts. The pause begins
 // at the present time, and not at the beginning of the round, which may be long ago.
 func (r *run) later(ctx context.Context, err error, tasks ...*Finished) {
-	now, unknown := r.store.Now(ctx)
+	now, unknown := r.in().Store.Now(ctx)
 	if unknown != nil { // ctx has ended
 		now = r.now
 	}

@@ -14,7 +14,7 @@ import (
 func (m *Manager) Dependents(ctx context.Context, refs ...Ref) ([]Ref, error) {
 	failed := map[int64]redisstate.Dependent{}
 	ofTask, ofGroup := map[int64][]int64{}, map[string][]int64{}
-	err := m.store.EachDependent(ctx, func(d redisstate.Dependent) {
+	err := m.in().Store.EachDependent(ctx, func(d redisstate.Dependent) {
 		failed[d.ID] = d
 		for _, id := range d.After {
 			ofTask[id] = append(ofTask[id], d.ID)
@@ -49,7 +49,7 @@ func (m *Manager) Dependents(ctx context.Context, refs ...Ref) ([]Ref, error) {
 		if len(ofGroup) == 0 {
 			continue
 		}
-		stored, err := m.store.Read(ctx, page, redisstate.Want{Fields: redisstate.Head})
+		stored, err := m.in().Store.Read(ctx, page, redisstate.Want{Fields: redisstate.Head})
 		if err != nil {
 			return nil, fmt.Errorf("find dependents: %w", err)
 		}

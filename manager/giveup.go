@@ -20,7 +20,7 @@ var ErrGivenUp = task.NewError(tdf.CodeConflict, "callbacks failed for good")
 // count the attempts again.
 func (r *run) say(ctx context.Context, t *Finished, err error, again *retry, now task.Time) {
 	r.failure = fmt.Errorf("task %d: %w", t.ID, err)
-	log := r.log.With("task", t.ID, "program", t.Program, "state", t.State, "attempts", again.attempts, "error", err)
+	log := r.in().Log.With("task", t.ID, "program", t.Program, "state", t.State, "attempts", again.attempts, "error", err)
 	if again.givenUp {
 		log.Error("callback failed for good; tdf retry --callback calls it again")
 	} else {
@@ -28,8 +28,8 @@ func (r *run) say(ctx context.Context, t *Finished, err error, again *retry, now
 	}
 	ctx, cancel := context.WithTimeout(ctx, registerBound)
 	defer cancel()
-	_ = r.store.SayFailure(ctx, callbacks.Failure{ // an error only loses the count
-		Task: t.ID, State: t.State, Round: t.Round, Attempts: again.attempts, At: now, Manager: r.name,
+	_ = r.in().Store.SayFailure(ctx, callbacks.Failure{ // an error only loses the count
+		Task: t.ID, State: t.State, Round: t.Round, Attempts: again.attempts, At: now, Manager: r.in().Name,
 		Error: err.Error(), GivenUp: again.givenUp,
 	})
 }
@@ -49,7 +49,7 @@ func (r *run) recall(failures []callbacks.Failure, tasks []*task.Task) {
 
 // refresh looks whether a user wants callbacks that failed for good to be called again.
 func (r *run) refresh(ctx context.Context) error {
-	retries, err := r.store.Retries(ctx)
+	retries, err := r.in().Store.Retries(ctx)
 	if err == nil && retries != r.retries {
 		r.retries = retries
 		r.backoff.forgetGivenUp()
@@ -76,10 +76,10 @@ type FailedCallback = callbacks.Failure
 // FailedCallbacks returns the records of callbacks that have failed for good, the oldest failures first. It returns at
 // most the given number. It leaves out tasks that have changed since.
 func (m *Manager) FailedCallbacks(ctx context.Context, most int) ([]FailedCallback, error) {
-	return m.store.FailedCallbacks(ctx, most)
+	return m.in().Store.FailedCallbacks(ctx, most)
 }
 
 // RetryCallbacks makes managers call the callbacks of these tasks again.
 func (m *Manager) RetryCallbacks(ctx context.Context, ids ...int64) error {
-	return m.store.RetryCallbacks(ctx, ids...)
+	return m.in().Store.RetryCallbacks(ctx, ids...)
 }

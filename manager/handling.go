@@ -44,7 +44,7 @@ const mostOwned = 100_000
 func (m *Manager) newHandling(c *Callbacks) *handling {
 	return &handling{
 		Manager: m, own: callbacks.Handling{
-			ID: rand.Text(), Manager: m.name, Groups: c.Groups, All: c.AllGroups, Forced: c.Force,
+			ID: rand.Text(), Manager: m.in().Name, Groups: c.Groups, All: c.AllGroups, Forced: c.Force,
 		},
 		warned: map[string]bool{}, owned: map[string]bool{}, foreign: map[int64]int{},
 	}
@@ -57,7 +57,7 @@ func (h *handling) say(ctx context.Context, now task.Time) (bool, error) {
 	}
 	h.said = now
 	h.write(ctx, now)
-	all, err := h.store.Handlings(ctx, now)
+	all, err := h.in().Store.Handlings(ctx, now)
 	if err != nil {
 		return false, err
 	}
@@ -67,7 +67,7 @@ func (h *handling) say(ctx context.Context, now task.Time) (bool, error) {
 
 // holds returns how long the record and the leases count.
 func (h *handling) holds() tdf.Seconds {
-	if h.wait != nil {
+	if h.in().Wait != nil {
 		return sayJump
 	}
 	return sayFor
@@ -79,19 +79,19 @@ func (h *handling) write(ctx context.Context, now task.Time) {
 	defer cancel()
 	own := h.own
 	own.Until = now.Add(h.holds())
-	_ = h.store.SayHandling(ctx, own)
+	_ = h.in().Store.SayHandling(ctx, own)
 }
 
 // keep renews the records of the manager until the returned function is called.
 func (h *handling) keep(ctx context.Context) (stop func()) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	var beats sync.WaitGroup
-	if h.wait == nil { // the clock of a test stands still during callbacks
+	if h.in().Wait == nil { // the clock of a test stands still during callbacks
 		beats.Go(func() {
 			for conn.Sleep(ctx, beat) {
-				if now, err := h.store.Now(ctx); err == nil {
+				if now, err := h.in().Store.Now(ctx); err == nil {
 					h.write(ctx, now)
-					_ = h.store.ManagerHeartbeat(ctx, now, sayFor)
+					_ = h.in().Store.ManagerHeartbeat(ctx, now, sayFor)
 				}
 			}
 		})
@@ -101,7 +101,7 @@ func (h *handling) keep(ctx context.Context) (stop func()) {
 
 // lease leases tasks, and returns the records of those whose callbacks no other manager calls.
 func (h *handling) lease(ctx context.Context, ids []int64) ([]callbacks.Failure, error) {
-	leased, err := h.store.Lease(ctx, h.own.ID, h.holds(), ids, h.ended)
+	leased, err := h.in().Store.Lease(ctx, h.own.ID, h.holds(), ids, h.ended)
 	if err == nil {
 		h.ended, h.urgent = nil, false
 	}
@@ -125,7 +125,7 @@ func (h *handling) leave() {
 	ctx, cancel := context.WithTimeout(context.Background(), registerBound)
 	defer cancel()
 	_, _ = h.lease(ctx, nil)
-	_ = h.store.EndHandlings(ctx, h.own.ID)
+	_ = h.in().Store.EndHandlings(ctx, h.own.ID)
 }
 
 // learn remembers what others handle. It warns once of each manager that handles tasks of the same groups.
@@ -140,7 +140,7 @@ func (h *handling) learn(others []callbacks.Handling) {
 		o := &others[i]
 		if groups := h.own.Overlap(o); len(groups) > 0 && !h.warned[o.ID] {
 			h.warned[o.ID] = true
-			h.log.Warn(
+			h.in().Log.Warn(
 				"another manager handles tasks of the same groups, and the two share them",
 				"manager", o.Manager, "groups", strings.Join(groups[:min(len(groups), 10)], ", "))
 		}
@@ -157,7 +157,7 @@ func (h *handling) isForeign(ctx context.Context, t *task.Task, round int) (bool
 		if len(h.owned) >= mostOwned {
 			clear(h.owned)
 		}
-		records, invalid, err := h.store.StageRecords(ctx, []string{t.Group})
+		records, invalid, err := h.in().Store.StageRecords(ctx, []string{t.Group})
 		if err != nil {
 			return false, err
 		}

@@ -18,7 +18,7 @@ var unarchived = slices.DeleteFunc(slices.Clone(task.States), func(s tdf.State) 
 func (r *run) inOrder(ctx context.Context, group string) error {
 	query := redisstate.ListQuery{States: unarchived, Group: group, OldestFirst: true}
 	for {
-		entries, last, err := r.store.Find(ctx, query, r.slots[group].batch())
+		entries, last, err := r.in().Store.Find(ctx, query, r.slots[group].batch())
 		if err != nil || len(entries) == 0 {
 			return err
 		}
@@ -73,7 +73,7 @@ func (r *run) next(ctx context.Context, t *task.Task, s *slots) (bool, error) {
 		r.full = true
 		return false, cmp.Or(err, context.Cause(ctx))
 	}
-	r.start(ctx, &Finished{Task: taskOf(t, true)}, s)
+	r.start(ctx, &Finished{Task: TaskOf(t, true)}, s)
 	ended, err := r.until(ctx, r.waits(), func() bool { return r.calls.running[t.ID] == nil })
 	if err != nil || !ended {
 		r.full = true

@@ -16,7 +16,7 @@ func (r *run) sayEmpty(ctx context.Context) error {
 	}
 	var empty []string
 	for _, group := range r.Groups[:min(len(r.Groups), mostNamed)] {
-		counts, err := r.store.Counts(ctx, group)
+		counts, err := r.in().Store.Counts(ctx, group)
 		if err != nil {
 			return err
 		}
@@ -25,7 +25,7 @@ func (r *run) sayEmpty(ctx context.Context) error {
 		}
 	}
 	if len(empty) > 0 {
-		r.log.Warn("groups have no tasks, and Run does not wait for the first ones", "groups", strings.Join(empty, ", "))
+		r.in().Log.Warn("groups have no tasks, and Run does not wait for the first ones", "groups", strings.Join(empty, ", "))
 	}
 	return nil
 }
@@ -52,6 +52,6 @@ func (r *run) sayNotYet() {
 		return
 	}
 	r.saidIt = true
-	r.log.Warn("callbacks return ErrNotYet, but all tasks have finished; the tasks stay until something else changes",
+	r.in().Log.Warn("callbacks return ErrNotYet, but all tasks have finished; the tasks stay until something else changes",
 		"tasks", waiting, "task", first, "error", r.backoff[first].notYet)
 }

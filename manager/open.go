@@ -7,13 +7,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"slices"
 	"sync"
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/task"
-	"github.com/tdf-framework/tdf/redisstate"
 	"github.com/tdf-framework/tdf/redisstate/conn"
 	"github.com/tdf-framework/tdf/redisstate/programs"
 )
@@ -34,7 +32,7 @@ import (
 // waits for. The ids then need not ascend. If a dependency does not exist or has failed, or if tasks wait for each
 // other in a cycle, Open opens no task.
 func (m *Manager) Open(ctx context.Context, definitions ...Definition) ([]*Task, error) {
-	return m.open(ctx, definitions, nil)
+	return m.open(ctx, definitions)
 }
 
 // ErrOtherRequest is the error of OpenOnce if an earlier call with the same key had other definitions.
@@ -56,15 +54,15 @@ func (m *Manager) OpenOnce(ctx context.Context, key string, definitions ...Defin
 		return nil, fmt.Errorf("open tasks: %w", err)
 	}
 	name := "once-" + digest(key)
-	within, err := m.store.Once(ctx, name, digest(string(content)), func() error {
+	within, err := m.in().Store.Once(ctx, name, digest(string(content)), func() error {
 		return m.checkNew(ctx, definitions)
 	})
 	if err != nil {
 		return nil, err
 	}
-	tasks, err := m.open(within, definitions, nil)
+	tasks, err := m.open(within, definitions)
 	if err != nil && len(tasks) == 0 && isRefusal(err) {
-		err = errors.Join(err, m.store.Unrequest(ctx, name))
+		err = errors.Join(err, m.in().Store.Unrequest(ctx, name))
 	}
 	return tasks, err
 }
@@ -81,47 +79,12 @@ func isRefusal(err error) bool {
 
 // checkNew returns an error if tasks with these definitions cannot be opened.
 func (m *Manager) checkNew(ctx context.Context, definitions []Definition) error {
-	all := m.properties(definitions)
-	if err := m.checkAll(ctx, all); err != nil {
+	all := m.in().Properties(definitions)
+	if err := m.in().CheckAll(ctx, all); err != nil {
 		return fmt.Errorf("open tasks: %w", err)
 	}
-	if err := m.checkEnds(ctx, "", all); err != nil {
+	if err := m.in().CheckEnds(ctx, "", all); err != nil {
 		return fmt.Errorf("open tasks: %w", err)
-	}
-	return nil
-}
-
-func (m *Manager) checkAll(ctx context.Context, all []task.Properties) error {
-	if err := task.ValidateAll(all); err != nil {
-		return err
-	}
-	if err := m.store.CheckDependencies(ctx, all); err != nil {
-		return err
-	}
-	return m.store.CheckNamed(ctx, all)
-}
-
-// checkEnds returns an error if a task would expire at once. Invalid tasks have another error. If the caller opens a
-// new group, it passes the name. If the group has tasks, an earlier call may have opened it in time, so there is no
-// error.
-func (m *Manager) checkEnds(ctx context.Context, group string, all []task.Properties) error {
-	if !slices.ContainsFunc(all, func(d task.Properties) bool { return d.OpenUntil() < task.Never }) {
-		return nil
-	}
-	now, err := m.store.Now(ctx)
-	if err != nil {
-		return err
-	}
-	for i := range all {
-		if all[i].OpenUntil() > now || all[i].Validate() != nil {
-			continue
-		}
-		if group != "" {
-			if counts, err := m.store.Counts(ctx, group); err != nil || counts.Total() > 0 {
-				return err
-			}
-		}
-		return fmt.Errorf("task %d of %d: %w", i+1, len(all), ErrPast)
 	}
 	return nil
 }
@@ -135,63 +98,21 @@ func digest(text string) string {
 // it was removed. No task was opened.
 var ErrNoProgram = programs.ErrNoProgram
 
-// OpenFirst opens the first tasks of a new group, like Open. If the group already has a task in any state, it opens
-// none, and the error wraps [ErrGroupTaken]. If the tasks need several steps, and the group is extended in between, the
-// error wraps [ErrGroupExtended]. Open more tasks of the group with [Manager.OpenRest]. If you have all definitions at
-// hand, use [Manager.OpenGroup]: it also continues a call that was interrupted between two steps.
-func (m *Manager) OpenFirst(ctx context.Context, definitions ...Definition) ([]*Task, error) {
-	if _, err := oneGroup(definitions); err != nil {
-		return nil, err
-	}
-	return m.open(ctx, definitions, redisstate.NewGroup)
-}
-
-// ErrGroupExtended is the error of OpenRest if another call has extended the group.
-var ErrGroupExtended = redisstate.ErrGroupExtended
-
-// MustExtend reports whether an error of OpenFirst or OpenRest means that another call extends the group, or has done
-// so.
-func MustExtend(err error) bool {
-	return errors.Is(err, ErrGroupExtended) || errors.Is(err, tdf.ErrGroupClosed)
-}
-
-// OpenRest opens further tasks like Open, in a group whose first tasks [Manager.OpenFirst] has opened. If another call
-// has begun to extend the group meanwhile ([Manager.BeginExtension], [Manager.ExtendGroup]), OpenRest opens no task,
-// and the error wraps [ErrGroupExtended]: the other call may have opened the same tasks.
-func (m *Manager) OpenRest(ctx context.Context, definitions ...Definition) ([]*Task, error) {
-	return m.open(ctx, definitions, redisstate.Unextended)
-}
-
-// open opens tasks. on returns the condition about the group of the first task; nil is none.
-func (m *Manager) open(
-	ctx context.Context, definitions []Definition, on func(group string) redisstate.Condition,
-) ([]*Task, error) {
-	made, err := m.openTasks(ctx, definitions, on)
+func (m *Manager) open(ctx context.Context, definitions []Definition) ([]*Task, error) {
+	made, err := m.openTasks(ctx, definitions)
 	if err != nil {
 		return made, fmt.Errorf("open tasks: %w", err)
 	}
 	return made, nil
 }
 
-func (m *Manager) openTasks(
-	ctx context.Context, definitions []Definition, on func(group string) redisstate.Condition,
-) ([]*Task, error) {
-	all, err := m.scatter(ctx, m.properties(definitions))
+func (m *Manager) openTasks(ctx context.Context, definitions []Definition) ([]*Task, error) {
+	in := m.in()
+	all, err := in.Scatter(ctx, in.Properties(definitions))
 	if err != nil {
 		return nil, err
 	}
-	group := ""
-	var condition redisstate.Condition
-	if on != nil && len(all) > 0 {
-		group = all[0].Group
-		condition = on(group)
-	}
-	if !conn.InRequest(ctx) { // a repeated request must get the same tasks
-		if err := m.checkEnds(ctx, group, all); err != nil {
-			return nil, err
-		}
-	}
-	if err := m.store.CheckDependencies(ctx, all); err != nil {
+	if err := in.CheckOpen(ctx, "", all); err != nil {
 		return nil, err
 	}
 	var tasks []*Task
@@ -201,7 +122,7 @@ func (m *Manager) openTasks(
 	} else {
 		making.Go(func() { tasks = openedTasks(all) }) // while Redis opens the tasks
 	}
-	opened, err := m.openAll(ctx, condition, all)
+	opened, err := in.Send(ctx, "", all)
 	making.Wait()
 	var made []*Task
 	id := func(place int) int64 { return opened[place].ID }
@@ -215,15 +136,6 @@ func (m *Manager) openTasks(
 		return made, err
 	}
 	return made, m.readExisting(ctx, made)
-}
-
-func (m *Manager) openAll(
-	ctx context.Context, on redisstate.Condition, all []task.Properties,
-) ([]redisstate.Opened, error) {
-	if on == "" && redisstate.OneOpen(all) {
-		return m.opens.Do(ctx, all)
-	}
-	return m.store.OpenAll(ctx, m.name, on, all...)
 }
 
 // manyTasks is the smallest number of tasks for which another goroutine is worth its cost.
@@ -262,7 +174,7 @@ func openedTasks(all []task.Properties) []*Task {
 	return tasks
 }
 
-// set does the same as taskOf for a stored task, which most managers do not need.
+// set does the same as TaskOf for a stored task, which most managers do not need.
 func (n *newTask) set(d *task.Properties) {
 	n.properties = *d
 	n.task = Task{State: tdf.Open, Waits: d.HasDependencies(), Rounds: n.round[:], whole: true, opened: n}
@@ -318,38 +230,4 @@ func (m *Manager) readExisting(ctx context.Context, tasks []*Task) error {
 		}
 	}
 	return nil
-}
-
-// properties returns the properties of new tasks, with defaults for the fields that a definition does not set.
-func (m *Manager) properties(definitions []Definition) []task.Properties {
-	all := make([]task.Properties, len(definitions))
-	for i := range definitions {
-		all[i] = m.cfg.TaskDefaults
-		definitions[i].Fill(&all[i])
-	}
-	return all
-}
-
-// scatter adds the random offsets of add_random_start_offset (docs/configuration.md, "[task_defaults]"). An offset is
-// less than a second. It is added to start_after. If start_after is past, the offset is added to the current time.
-func (m *Manager) scatter(ctx context.Context, all []task.Properties) ([]task.Properties, error) {
-	if !m.cfg.AddRandomStartOffset || len(all) == 0 {
-		return all, nil
-	}
-	if err := task.ValidateAll(all); err != nil {
-		return nil, err
-	}
-	now, err := m.store.Now(ctx)
-	if err != nil {
-		return nil, err
-	}
-	all = slices.Clone(all)
-	for i := range all {
-		d := &all[i]
-		start := max(d.StartAfter, now).Add(tdf.Seconds(rand.IntN(1000)) / 1000)
-		if start < d.OpenUntil() { // with a later start, the task would never run
-			d.StartAfter = start
-		}
-	}
-	return all, nil
 }

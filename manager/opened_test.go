@@ -21,7 +21,7 @@ func TestOpenedTasks(t *testing.T) {
 	}
 	for i, opened := range openedTasks(all) {
 		opened.setOpened(int64(i+1), false, nil)
-		read := taskOf(&task.Task{
+		read := TaskOf(&task.Task{
 			ID: int64(i + 1), Properties: all[i], State: tdf.Open, PlacedIn: all[i].FirstPlace(), Rounds: task.Rounds{0: {}},
 		}, true)
 		expect.Equal(t, opened.Stored(), read.Stored())

@@ -7,12 +7,13 @@ import (
 	"slices"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/managing"
 	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate"
 	"github.com/tdf-framework/tdf/redisstate/conn"
 )
 
-// ErrGroupTaken is the error of OpenGroup and OpenFirst if the group already has tasks.
+// ErrGroupTaken is the error of OpenGroup if the group already has tasks.
 var ErrGroupTaken = redisstate.ErrGroupTaken
 
 // OpenGroup opens all tasks of a new group, any number of them (docs/manager.md, "Restarting"). All definitions name
@@ -24,7 +25,7 @@ var ErrGroupTaken = redisstate.ErrGroupTaken
 // removed is new again. After an interrupted call, the next call opens only the rest, even if the first tasks were
 // removed: they may have run. For other errors, see [Manager.Open].
 func (m *Manager) OpenGroup(ctx context.Context, definitions ...Definition) ([]*Task, error) {
-	group, err := oneGroup(definitions)
+	group, err := managing.OneGroup(definitions)
 	if err != nil {
 		return nil, err
 	}
@@ -35,32 +36,16 @@ func (m *Manager) OpenGroup(ctx context.Context, definitions ...Definition) ([]*
 	return made, nil
 }
 
-// oneGroup returns the group that all definitions name.
-func oneGroup(definitions []Definition) (string, error) {
-	if len(definitions) == 0 {
-		return "", task.NewError(tdf.CodeInvalid, "open group: no definitions; a group begins with its first task")
-	}
-	group := definitions[0].Group
-	for i := range definitions {
-		if g := definitions[i].Group; g != group || g == "" {
-			return "", task.NewError(tdf.CodeInvalid, fmt.Sprintf(
-				"open group: definition %d has the group %q and the first one %q; want one group in all of them, and "+
-					`not ""`, i, g, group))
-		}
-	}
-	return group, nil
-}
-
 func (m *Manager) openGroup(ctx context.Context, group string, definitions []Definition) ([]*Task, error) {
 	ctx = conn.UntilConfirmed(ctx) // a repeated OpenGroup would find that the group is complete
-	all, err := m.scatter(ctx, m.properties(definitions))
+	all, err := m.in().Scatter(ctx, m.in().Properties(definitions))
 	if err != nil {
 		return nil, err
 	}
-	if err := m.checkAll(ctx, all); err != nil {
+	if err := m.in().CheckAll(ctx, all); err != nil {
 		return nil, err
 	}
-	if err := m.checkEnds(ctx, group, all); err != nil {
+	if err := m.in().CheckEnds(ctx, group, all); err != nil {
 		return nil, err
 	}
 	if _, err := task.InOrder(all); err != nil {
@@ -97,7 +82,7 @@ type groupOpening struct {
 
 // next opens the next tasks, in one step.
 func (g *groupOpening) next(ctx context.Context) error {
-	records, invalid, err := g.m.store.StageRecords(ctx, []string{g.record})
+	records, invalid, err := g.m.in().Store.StageRecords(ctx, []string{g.record})
 	if err = errors.Join(append(invalid, err)...); err != nil {
 		return err
 	}
@@ -120,7 +105,7 @@ func (g *groupOpening) next(ctx context.Context) error {
 	if from != to {
 		u.Stage = &redisstate.StageChange{Stage: g.record, From: from, To: to}
 	}
-	outcomes, err := g.m.store.Apply(ctx, g.m.name, u)
+	outcomes, err := g.m.in().Store.Apply(ctx, g.m.in().Name, u)
 	if err != nil {
 		return err
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/expect"
+	"github.com/tdf-framework/tdf/internal/managing"
 	"github.com/tdf-framework/tdf/internal/redistest"
 	"github.com/tdf-framework/tdf/internal/testspace"
 	"github.com/tdf-framework/tdf/manager"
@@ -131,7 +132,7 @@ func TestOpenGroupRefuses(t *testing.T) {
 		"no definitions": nil, `"h" and the first one "g"`: mixed, `definition 1 has the group ""`: none,
 	} {
 		expect.Result(m.OpenGroup(t.Context(), definitions...)).Fails(t, want)
-		expect.Result(m.OpenFirst(t.Context(), definitions...)).Fails(t, want)
+		expect.Result(managing.Of(m).OpenFirst(t.Context(), definitions...)).Fails(t, want)
 	}
 	expect.Result(m.OpenGroup(t.Context(), waits...)).Fails(t, "OpenOnce")
 	for i := range cycle {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/config"
+	"github.com/tdf-framework/tdf/internal/managing"
 	"github.com/tdf-framework/tdf/internal/task"
 )
 
@@ -67,18 +68,11 @@ func OptionsOf(cfg config.Manager) Options {
 	return o
 }
 
-// settings are the options with their defaults, in the form that a Manager uses.
-type settings struct {
-	cfg      config.Manager
-	log      *slog.Logger
-	name     string
-	progress io.Writer
-}
-
-func (o Options) settings() (settings, error) {
+// inside returns the parts of a manager with these options, without the Store.
+func (o Options) inside() (*managing.Manager, error) {
 	cfg, err := config.DefaultManager(o.Namespace) // also checks the namespace
 	if err != nil {
-		return settings{}, fmt.Errorf("make manager: %w", err)
+		return nil, fmt.Errorf("make manager: %w", err)
 	}
 	// Options override the environment variables that DefaultManager reads
 	cfg.Namespace, cfg.Redis = o.Namespace, o.Redis
@@ -88,16 +82,13 @@ func (o Options) settings() (settings, error) {
 	cfg.TaskDefaults = o.TaskDefaults.Properties(task.Defaults("", "", ""))
 	cfg.AddRandomStartOffset = o.AddRandomStartOffset
 	if err := errors.Join(cfg.Redis.CheckHost(), cfg.Redis.CheckNamespace(cfg.Namespace)); err != nil {
-		return settings{}, fmt.Errorf("make manager: %w", err)
+		return nil, fmt.Errorf("make manager: %w", err)
 	}
-	s := settings{cfg: cfg, log: o.Log, name: o.Name, progress: o.Progress}
-	if s.log == nil {
-		s.log = cfg.Log.Logger(os.Stderr)
+	of := &managing.Manager{Config: cfg, Log: o.Log, Name: cmp.Or(o.Name, "manager"), Progress: o.Progress}
+	if of.Log == nil {
+		of.Log = cfg.Log.Logger(os.Stderr)
 	}
-	if s.name == "" {
-		s.name = "manager"
-	}
-	return s, nil
+	return of, nil
 }
 
 // Dependencies name what must end before a task runs: Tasks has the ids of tasks, Places name definitions of the same

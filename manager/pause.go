@@ -35,14 +35,14 @@ func (m *Manager) Pauses() Pauses { return Pauses{m} }
 //
 // The error is a *[tdf.PropertyError] if the name of a queue or group is invalid.
 func (p Pauses) Begin(ctx context.Context, what ...tdf.Pausable) error {
-	_, err := p.m.store.Pause(ctx, p.m.name, what...)
+	_, err := p.m.in().Store.Pause(ctx, p.m.in().Name, what...)
 	return err
 }
 
 // End ends pauses. The tasks have kept their order. A server then does not pause these groups after failures any
 // more.
 func (p Pauses) End(ctx context.Context, what ...tdf.Pausable) error {
-	halts, err := p.m.store.Halts(ctx)
+	halts, err := p.m.in().Store.Halts(ctx)
 	if err != nil {
 		return err
 	}
@@ -51,18 +51,18 @@ func (p Pauses) End(ctx context.Context, what ...tdf.Pausable) error {
 			what = append(slices.Clip(what), h.Pausable)
 		}
 	}
-	_, err = p.m.store.Resume(ctx, p.m.name, what...)
+	_, err = p.m.in().Store.Resume(ctx, p.m.in().Name, what...)
 	return err
 }
 
 // All returns what is paused now, ordered by name.
 func (p Pauses) All(ctx context.Context) ([]Pause, error) {
-	return pauses(p.m.store.Paused(ctx))
+	return pauses(p.m.in().Store.Paused(ctx))
 }
 
 // Halts returns the groups that a server pauses when some of their tasks have failed, ordered by name.
 func (p Pauses) Halts(ctx context.Context) ([]Pause, error) {
-	return pauses(p.m.store.Halts(ctx))
+	return pauses(p.m.in().Store.Halts(ctx))
 }
 
 func pauses(paused []limits.Pausing, err error) ([]Pause, error) {

@@ -32,9 +32,9 @@ func (m *Manager) Periodics() Periodics { return Periodics{m} }
 //
 // The error wraps a *[tdf.PropertyError] if the periodic or a task is invalid.
 func (p Periodics) Set(ctx context.Context, periodic Periodic) error {
-	tasks := p.m.properties(periodic.Tasks)
+	tasks := p.m.in().Properties(periodic.Tasks)
 	_, err := p.change(ctx, "store", periodic.Name, func(r *PeriodicRecord, now task.Time) (periodicChange, error) {
-		if err := p.m.store.CheckOneStep(ctx, tasks); err != nil {
+		if err := p.m.in().Store.CheckOneStep(ctx, tasks); err != nil {
 			return periodicChange{}, err
 		}
 		stored, err := task.NewPeriodicRecord(periodic, tasks, now)
@@ -44,7 +44,7 @@ func (p Periodics) Set(ctx context.Context, periodic Periodic) error {
 		case r != nil:
 			return periodicChange{to: r.Replaced(stored)}, nil
 		}
-		n, err := p.m.store.CountPeriodics(ctx)
+		n, err := p.m.in().Store.CountPeriodics(ctx)
 		if err == nil && n >= task.MaxPeriodics {
 			err = task.NewError(tdf.CodeFull, fmt.Sprintf("there are %d already; remove some", n))
 		}
@@ -55,7 +55,7 @@ func (p Periodics) Set(ctx context.Context, periodic Periodic) error {
 
 // All returns all periodics, ordered by name. If Redis has invalid ones, it also returns their errors.
 func (p Periodics) All(ctx context.Context) ([]*PeriodicRecord, error) {
-	texts, err := p.m.store.Periodics(ctx)
+	texts, err := p.m.in().Store.Periodics(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -76,7 +76,7 @@ func (p Periodics) Get(ctx context.Context, name string) (*PeriodicRecord, error
 }
 
 func (p Periodics) read(ctx context.Context, name string) (r *PeriodicRecord, text string, err error) {
-	text, err = p.m.store.PeriodicText(ctx, name)
+	text, err = p.m.in().Store.PeriodicText(ctx, name)
 	if err != nil || text == "" {
 		return nil, "", err
 	}
@@ -93,7 +93,7 @@ func (p Periodics) Pause(ctx context.Context, name string) error {
 		}
 		paused := *r
 		if r.PausedBy == "" {
-			paused.PausedBy, paused.PausedAt = p.m.name, now
+			paused.PausedBy, paused.PausedAt = p.m.in().Name, now
 		}
 		return periodicChange{to: &paused}, nil
 	})
@@ -115,14 +115,14 @@ func (p Periodics) Resume(ctx context.Context, name string) error {
 
 // Remove removes a periodic. The tasks that it has opened stay.
 func (p Periodics) Remove(ctx context.Context, name string) error {
-	text, err := p.m.store.PeriodicText(ctx, name)
+	text, err := p.m.in().Store.PeriodicText(ctx, name)
 	if err == nil && text == "" {
 		err = ErrNoPeriodic
 	}
 	if err != nil {
 		return fmt.Errorf("remove periodic %q: %w", name, err)
 	}
-	return p.m.store.RemovePeriodic(ctx, name)
+	return p.m.in().Store.RemovePeriodic(ctx, name)
 }
 
 // Run opens the tasks of a periodic now, also if it is paused, or if tasks of an earlier time are unfinished.
@@ -132,8 +132,8 @@ func (p Periodics) Run(ctx context.Context, name string) (ids []int64, err error
 		if r == nil {
 			return periodicChange{}, ErrNoPeriodic
 		}
-		unfinished, err := p.m.store.UnfinishedOf(ctx, r.IDs)
-		return periodicChange{r.Opening("by "+p.m.name, now, r.Next, unfinished), r.Properties()}, err
+		unfinished, err := p.m.in().Store.UnfinishedOf(ctx, r.IDs)
+		return periodicChange{r.Opening("by "+p.m.in().Name, now, r.Next, unfinished), r.Properties()}, err
 	})
 }
 
@@ -166,7 +166,7 @@ func (p Periodics) try(
 	if err != nil {
 		return nil, err
 	}
-	now, err := p.m.store.Now(ctx)
+	now, err := p.m.in().Store.Now(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -174,5 +174,5 @@ func (p Periodics) try(
 	if err != nil || len(c.open) == 0 && c.to.String() == text {
 		return nil, err
 	}
-	return p.m.store.ChangePeriodic(ctx, p.m.name, name, text, c.to.String(), c.open...)
+	return p.m.in().Store.ChangePeriodic(ctx, p.m.in().Name, name, text, c.to.String(), c.open...)
 }

@@ -94,7 +94,7 @@ func (p *Pipeline) Forget(ctx context.Context) error {
 	for i, stage := range stages {
 		groups[i] = task.StageGroup(p.plan.Pipeline, stage)
 	}
-	return p.manager.store.RemoveStageRecords(ctx, groups)
+	return p.manager.in().Store.RemoveStageRecords(ctx, groups)
 }
 
 // stages returns the names of all stages, or an error if the pipeline is invalid.
@@ -130,10 +130,10 @@ func (p *Pipeline) Run(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("run pipeline: %w", err)
 	}
-	if !p.manager.running.TryLock() {
+	if !p.manager.in().Running.TryLock() {
 		return errRunning
 	}
-	defer p.manager.running.Unlock()
+	defer p.manager.in().Running.Unlock()
 	x, err := p.newRun(stages)
 	if err != nil {
 		return fmt.Errorf("run pipeline: %w", err)
@@ -168,7 +168,7 @@ func cloned(d *Dependencies) *Dependencies {
 
 // stageTasks returns the properties of the tasks of a stage. It refuses invalid definitions.
 func (m *Manager) stageTasks(group string, definitions []Definition) ([]task.Properties, error) {
-	all := m.properties(definitions)
+	all := m.in().Properties(definitions)
 	for i := range all {
 		all[i].Group = group
 		if err := all[i].Validate(); err != nil {

@@ -14,7 +14,7 @@ import (
 
 	"github.com/tdf-framework/tdf/internal/config"
 	"github.com/tdf-framework/tdf/internal/expect"
-	"github.com/tdf-framework/tdf/internal/friend"
+	"github.com/tdf-framework/tdf/internal/managing"
 	"github.com/tdf-framework/tdf/internal/redistest"
 	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/internal/testspace"
@@ -127,7 +127,7 @@ func TestStagesNameTheirPrograms(t *testing.T) {
 	t.Parallel()
 	cfg := redisConfig(t, redistest.Shared(t))
 	m := newManager(t, cfg)
-	stored := expect.Result(friend.Of(m).Store.PutProgram(t.Context(), []byte("archive"))).Value(t)
+	stored := expect.Result(managing.Of(m).Store.PutProgram(t.Context(), []byte("archive"))).Value(t)
 	client := testspace.Client(t, cfg)
 	must(t, client.HSet(t.Context(), cfg.Namespace+":settings", "max_tasks", "1").Err())
 	p := m.Pipeline("p")

@@ -102,10 +102,10 @@ func (x *pipelineRun) callEach(ctx context.Context, t *Finished) error {
 // advance does the next action of each stage that does not wait for another attempt. It reports whether all stages are
 // done.
 func (x *pipelineRun) advance(ctx context.Context) (done bool, err error) {
-	if x.records, x.invalid, err = x.store.StageRecords(ctx, x.groups); err != nil {
+	if x.records, x.invalid, err = x.in().Store.StageRecords(ctx, x.groups); err != nil {
 		return false, err
 	}
-	now, err := x.store.Now(ctx)
+	now, err := x.in().Store.Now(ctx)
 	if err != nil {
 		return false, err
 	}
@@ -183,20 +183,20 @@ func isPremature(err error) bool {
 }
 
 func (x *pipelineRun) waitForRoom(ctx context.Context, s *stageRun) error {
-	now, err := x.store.Now(ctx)
+	now, err := x.in().Store.Now(ctx)
 	x.failed[int64(s.index)] = &retry{after: now.Add(task.For(redisstate.RoomPause)), round: x.rounds}
 	return err
 }
 
 func (x *pipelineRun) retryLater(ctx context.Context, s *stageRun, failure stageError) error {
 	s.stopOpening()
-	now, err := x.store.Now(ctx)
+	now, err := x.in().Store.Now(ctx)
 	tried := x.failed.addFailure(int64(s.index), x.rounds, now)
-	x.log.Error("stage failed; it is tried again after a pause", "pipeline", x.pipeline.plan.Pipeline, "stage", s.name,
+	x.in().Log.Error("stage failed; it is tried again after a pause", "pipeline", x.pipeline.plan.Pipeline, "stage", s.name,
 		"pause_seconds", float64(tried.after.Sub(now)), "error", failure.error)
-	if x.stageFailed != nil {
+	if x.in().StageFailed != nil {
 		what := fmt.Sprintf("stage %q of pipeline %q", s.name, x.pipeline.plan.Pipeline)
-		x.stageFailed(what, tried.attempts, failure.error)
+		x.in().StageFailed(what, tried.attempts, failure.error)
 	}
 	return err
 }
@@ -273,7 +273,7 @@ func markOf(s GroupStatus) task.GroupMark {
 
 // closeStage closes the group of a stage. If its tasks were removed meanwhile, the stage is complete without them.
 func (x *pipelineRun) closeStage(ctx context.Context, s *stageRun) error {
-	if err := x.store.CloseGroup(ctx, s.group); err != nil && !errors.Is(err, tdf.ErrGroupEmpty) {
+	if err := x.in().Store.CloseGroup(ctx, s.group); err != nil && !errors.Is(err, tdf.ErrGroupEmpty) {
 		return err
 	}
 	return nil
@@ -283,7 +283,7 @@ func (x *pipelineRun) closeStage(ctx context.Context, s *stageRun) error {
 // another manager archives the tasks, this one does nothing more until its next round.
 func (x *pipelineRun) archiveStage(ctx context.Context, s *stageRun) error {
 	for _, state := range listing.Settled {
-		ids, err := x.store.List(ctx, state, s.group, 0, idsPerPage)
+		ids, err := x.in().Store.List(ctx, state, s.group, 0, idsPerPage)
 		if err != nil {
 			return err
 		}
@@ -298,7 +298,7 @@ func (x *pipelineRun) archiveStage(ctx context.Context, s *stageRun) error {
 
 // apply carries out a unit. The error says why Redis has refused it.
 func (x *pipelineRun) apply(ctx context.Context, u redisstate.Unit) error {
-	outcomes, err := x.store.Apply(ctx, x.name, u)
+	outcomes, err := x.in().Store.Apply(ctx, x.in().Name, u)
 	if errors.Is(err, conn.ErrFull) {
 		return stageError{err}
 	}
@@ -319,7 +319,7 @@ func (x *pipelineRun) apply(ctx context.Context, u redisstate.Unit) error {
 func (x *pipelineRun) openChunk(ctx context.Context, s *stageRun, u redisstate.Unit, to task.StageRecord) error {
 	u.Stage.Stage, u.Stage.From, u.Stage.To = s.group, x.records[s.index], to
 	var err error
-	if u.Open, err = x.scatter(ctx, u.Open); err != nil {
+	if u.Open, err = x.in().Scatter(ctx, u.Open); err != nil {
 		return err
 	}
 	if err := x.apply(ctx, u); err != nil {

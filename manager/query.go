@@ -63,7 +63,7 @@ func textsOf(read Read) func(*task.Task) []redisstate.TextsOf {
 
 // summary returns the summary of a task, with the texts that a query reads.
 func summary(t *task.Task, read Read) *Task {
-	v := taskOf(t, false)
+	v := TaskOf(t, false)
 	switch read {
 	case ReadSummary:
 		v.hidden = []string{"result", "output", "output_whole", "error", "error_whole", "tail"}
@@ -76,18 +76,18 @@ func summary(t *task.Task, read Read) *Task {
 // Get reads a whole task with all its rounds and their texts. If the task does not exist, the error wraps
 // [tdf.ErrNoTask].
 func (m *Manager) Get(ctx context.Context, id int64) (*Task, error) {
-	stored, err := m.store.ReadOne(ctx, id, redisstate.Want{Fields: redisstate.Whole})
+	stored, err := m.in().Store.ReadOne(ctx, id, redisstate.Want{Fields: redisstate.Whole})
 	if err != nil {
 		return nil, err
 	}
-	return taskOf(stored.Task, true), nil // an invalid property is ignored here, because the server reports it
+	return TaskOf(stored.Task, true), nil // an invalid property is ignored here, because the server reports it
 }
 
 // Files returns the files that a round of a task has brought back, as a tar.gz with regular files alone
 // (docs/programs.md, "Files that a round brings back"). It returns "" if there are none, or if they were removed. If
 // the task does not exist, the error wraps [tdf.ErrNoTask].
 func (m *Manager) Files(ctx context.Context, id int64, round int) (string, error) {
-	stored, err := m.store.ReadOne(ctx, id, redisstate.Want{
+	stored, err := m.in().Store.ReadOne(ctx, id, redisstate.Want{
 		Fields: redisstate.Head,
 		Texts:  redisstate.SameTexts(redisstate.TextsOf{Round: round, Texts: task.TextFiles}),
 	})
@@ -114,7 +114,7 @@ func (m *Manager) list(ctx context.Context, q Query, take func(*Task) bool) erro
 	if q.Order == ByID {
 		each = listing.ByID
 	}
-	return each(ctx, m.store, q, textsOf(q.Read), func(t *task.Task) bool { return take(summary(t, q.Read)) })
+	return each(ctx, m.in().Store, q, textsOf(q.Read), func(t *task.Task) bool { return take(summary(t, q.Read)) })
 }
 
 // Page returns up to limit tasks that a query selects. The cursor of the first page is "". The cursor of any other page
@@ -130,7 +130,7 @@ func (m *Manager) Page(ctx context.Context, q Query, cursor string, limit int) (
 	if limit < 1 {
 		return Page{}, &QueryError{Problem: fmt.Sprintf("list %d tasks: limit must be at least 1", limit)}
 	}
-	w, err := listing.New(ctx, m.store, q, cursor)
+	w, err := listing.New(ctx, m.in().Store, q, cursor)
 	if err != nil {
 		return Page{}, err
 	}
@@ -150,6 +150,6 @@ func (m *Manager) Counts(ctx context.Context, groups ...string) (tdf.Counts, err
 	if err != nil {
 		return nil, fmt.Errorf("count tasks: %w", err)
 	}
-	counts, err := m.store.Counts(ctx, groups...)
+	counts, err := m.in().Store.Counts(ctx, groups...)
 	return counts, err
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/tdf-framework/tdf/internal/admin"
 	"github.com/tdf-framework/tdf/internal/config"
 	"github.com/tdf-framework/tdf/internal/expect"
-	"github.com/tdf-framework/tdf/internal/friend"
+	"github.com/tdf-framework/tdf/internal/managing"
 	"github.com/tdf-framework/tdf/internal/redistest"
 	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/internal/testspace"
@@ -153,7 +153,7 @@ func TestEveryChangeIsConfirmed(t *testing.T) {
 	d.Group = "g"
 	tasks := expect.Result(patient.Open(ctx, d, d, d)).Value(t)
 	expect.Result(patient.Cancel(ctx, tasks[1].Ref(), tasks[2].Ref())).OK(t)
-	store, pause := friend.Of(m).Store, tdf.Pausable{Queue: "q"}
+	store, pause := managing.Of(m).Store, tdf.Pausable{Queue: "q"}
 	expect.Result(store.WorkerHeartbeat(ctx, presence.WorkerInfo{Name: "w"})).OK(t)
 	p.replica.Follow(nil)
 	periodic := manager.Periodic{Name: "n", Schedule: "@daily", Tasks: []manager.Definition{d}}

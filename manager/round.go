@@ -56,14 +56,14 @@ func (r *run) round(ctx context.Context) (Summary, error) {
 	}
 	r.again = r.cut || r.summary.Archived > 0 && r.backoff.anyNotYet()
 	r.summary.Running, r.summary.GivenUp = len(r.calls.running), r.backoff.givenUp()
-	counts, err := r.store.Counts(ctx, r.Groups...)
+	counts, err := r.in().Store.Counts(ctx, r.Groups...)
 	r.summary.Counts = counts
 	return r.summary, err
 }
 
 // begin reads the clock, and what servers and other managers say.
 func (r *run) begin(ctx context.Context) (err error) {
-	if r.now, err = r.store.Now(ctx); err != nil {
+	if r.now, err = r.in().Store.Now(ctx); err != nil {
 		return err
 	}
 	if err := r.server.look(ctx, r.now); err != nil {
@@ -116,7 +116,7 @@ func (r *run) list(ctx context.Context, state tdf.State, group string) error {
 	s := r.slots[group]
 	var offset int64
 	for taken := 0; ; {
-		ids, err := r.store.List(ctx, state, group, offset, idsPerPage)
+		ids, err := r.in().Store.List(ctx, state, group, offset, idsPerPage)
 		if err != nil || len(ids) == 0 {
 			return err
 		}
@@ -173,7 +173,7 @@ func tasksOf(leased []callbacks.Failure) []int64 {
 
 // read reads the first of these tasks. A missing task is nil.
 func (r *run) read(ctx context.Context, ids []int64) ([]*task.Task, error) {
-	stored, err := r.store.Read(ctx, ids, redisstate.Want{Fields: redisstate.Whole, MaxBytes: bytesPerBatch})
+	stored, err := r.in().Store.Read(ctx, ids, redisstate.Want{Fields: redisstate.Whole, MaxBytes: bytesPerBatch})
 	tasks := make([]*task.Task, len(stored))
 	for i := range stored {
 		tasks[i] = stored[i].Task
@@ -205,7 +205,7 @@ func (r *run) offer(ctx context.Context, state tdf.State, tasks []*task.Task, s 
 		case ctx.Err() != nil:
 			return false, r.leave(ctx)
 		case !r.moved[t.ID]:
-			r.start(ctx, &Finished{Task: taskOf(t, true)}, s)
+			r.start(ctx, &Finished{Task: TaskOf(t, true)}, s)
 		}
 	}
 	if r.Concurrency == 0 {

@@ -31,10 +31,10 @@ var errRunning = errors.New("run callbacks: this manager already runs callbacks;
 // returned nil, and returns the cause of ctx. If Redis does not answer, Run waits. Several managers may handle the same
 // tasks: they share them, and only one of them archives each task (docs/manager.md, "Several managers").
 func (m *Manager) Run(ctx context.Context, c Callbacks) error {
-	if !m.running.TryLock() {
+	if !m.in().Running.TryLock() {
 		return errRunning
 	}
-	defer m.running.Unlock()
+	defer m.in().Running.Unlock()
 	r, err := m.newRun(c)
 	if err != nil {
 		return fmt.Errorf("run callbacks: %w", err)
@@ -75,7 +75,7 @@ func (r *run) end(ctx context.Context, err error) error {
 	return err
 }
 
-func (m *Manager) pause() time.Duration { return max(m.cfg.RoundDuration, leastRound) }
+func (m *Manager) pause() time.Duration { return max(m.in().Config.RoundDuration, leastRound) }
 
 // A run holds the data of one call of Run.
 type run struct {
@@ -119,8 +119,8 @@ func (m *Manager) newRun(c Callbacks) (*run, error) {
 	}
 	r.newSlots()
 	r.calls = calls{running: map[int64]*call{}, wake: make(chan struct{}, 1)}
-	r.server = serverWatch{store: m.store, log: m.log}
-	r.progress = newProgress(m.progress)
+	r.server = serverWatch{store: m.in().Store, log: m.in().Log}
+	r.progress = newProgress(m.in().Progress)
 	return r, nil
 }
 
@@ -162,7 +162,7 @@ func (r *run) wait(ctx context.Context, begun time.Time) error {
 		next = min(next, r.stages.failed.next())
 	}
 	if next < task.Never {
-		now, err := r.store.Now(ctx)
+		now, err := r.in().Store.Now(ctx)
 		if err != nil {
 			return err
 		}
@@ -171,9 +171,9 @@ func (r *run) wait(ctx context.Context, begun time.Time) error {
 	var err error
 	switch {
 	case r.again || held <= 0:
-	case r.Manager.wait != nil:
+	case r.Manager.in().Wait != nil:
 		// the parameter most has no effect here, because a test's clock stands still during a round
-		err = r.Manager.wait(ctx, r.pause(), held)
+		err = r.Manager.in().Wait(ctx, r.pause(), held)
 	case most > 0:
 		wake, cancel := r.wakeFor(ctx)
 		err = r.attend(wake, min(most, held))

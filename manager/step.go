@@ -86,7 +86,7 @@ func (m *Manager) unit(ctx context.Context, s *Step, own *Task) (redisstate.Unit
 	if err := s.checkTwice(own); err != nil {
 		return redisstate.Unit{}, err
 	}
-	open := m.properties(s.definitions)
+	open := m.in().Properties(s.definitions)
 	if err := task.ValidateAll(open); err != nil {
 		return redisstate.Unit{}, err
 	}
@@ -95,14 +95,14 @@ func (m *Manager) unit(ctx context.Context, s *Step, own *Task) (redisstate.Unit
 	}
 	// a follow-up that is late, or has a dependency that is not met, ends later, so that its callback can end
 	if own == nil {
-		if err := m.checkEnds(ctx, "", open); err != nil {
+		if err := m.in().CheckEnds(ctx, "", open); err != nil {
 			return redisstate.Unit{}, err
 		}
-		if err := m.store.CheckDependencies(ctx, open); err != nil {
+		if err := m.in().Store.CheckDependencies(ctx, open); err != nil {
 			return redisstate.Unit{}, err
 		}
 	}
-	open, err := m.scatter(ctx, open)
+	open, err := m.in().Scatter(ctx, open)
 	if err != nil {
 		return redisstate.Unit{}, err
 	}
@@ -149,7 +149,7 @@ func (m *Manager) moves(ctx context.Context, actions []stepAction) ([]task.Move,
 	if len(actions) == 0 {
 		return nil, nil
 	}
-	now, err := m.store.Now(ctx)
+	now, err := m.in().Store.Now(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -179,7 +179,7 @@ func (m *Manager) readStep(ctx context.Context, actions []stepAction) ([]redisst
 	for i, a := range actions {
 		ids[i] = a.task.ID
 	}
-	return m.store.Read(ctx, ids, redisstate.Want{Fields: redisstate.Rules})
+	return m.in().Store.Read(ctx, ids, redisstate.Want{Fields: redisstate.Rules})
 }
 
 // addCauses adds the reasons why actions are impossible. A task is read in several calls, and may have changed between

@@ -194,8 +194,8 @@ func (t *Task) Stored() *task.Task {
 	return &task.Task{ID: t.ID}
 }
 
-// taskOf returns the Task for a stored task. If whole is false, the Task is a summary.
-func taskOf(t *task.Task, whole bool) *Task {
+// TaskOf returns the Task for a stored task, as [Task.Stored] returns it. If whole is false, the Task is a summary.
+func TaskOf(t *task.Task, whole bool) *Task {
 	v := &Task{
 		ID: t.ID, State: t.State, Outcome: t.Outcome, Waits: t.Waits(), Round: t.Round,
 		Entered: t.Current().Entered[t.State].Std(), Opened: t.Rounds.At(0).Entered[tdf.Open].Std(),

@@ -12,7 +12,7 @@ import (
 )
 
 // MarshalJSON writes the fields that docs/tdf.md lists in "JSON". For a summary, it writes only some of these fields.
-func (t Task) MarshalJSON() ([]byte, error) { return t.object(nil).MarshalJSON() }
+func (t Task) MarshalJSON() ([]byte, error) { return t.JSON(nil).MarshalJSON() }
 
 // UnmarshalJSON returns an error, because a Task can only be read from Redis. To read the JSON of a task, use a type
 // with the fields that you need.
@@ -33,7 +33,8 @@ var memberOrder = strings.Fields(`
 	fails timeouts losses releases reopens revision not_on checkpoint
 	updates host worker_alive pid last_output silent_seconds lease_until deadline rounds log`)
 
-func (t *Task) object(others jsonview.Object) jsonview.Object {
+// JSON returns the members that MarshalJSON writes, and those of others in their places.
+func (t *Task) JSON(others jsonview.Object) jsonview.Object {
 	o := t.members()
 	o.Merge(others)
 	o.Order(order)

@@ -48,7 +48,7 @@ func TestTaskJSON(t *testing.T) {
 		},
 	} {
 		one, _ := task.ParseTask(7, c.h)
-		expect.Equal(t, string(expect.Result(taskOf(one, c.whole).MarshalJSON()).Value(t)), c.want, name)
+		expect.Equal(t, string(expect.Result(TaskOf(one, c.whole).MarshalJSON()).Value(t)), c.want, name)
 	}
 }
 

@@ -47,10 +47,10 @@ func (x *Transaction) commit(ctx context.Context) ([]*Task, error) {
 	if err != nil || len(u.Moves)+len(u.Open) == 0 && u.Decide == "" {
 		return nil, err
 	}
-	if err := m.store.CheckNamed(ctx, u.Open); err != nil {
+	if err := m.in().Store.CheckNamed(ctx, u.Open); err != nil {
 		return nil, err
 	}
-	outcomes, err := m.store.Apply(ctx, m.name, u)
+	outcomes, err := m.in().Store.Apply(ctx, m.in().Name, u)
 	if len(outcomes) == 0 {
 		return nil, err
 	}

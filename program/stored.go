@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/tdf-framework/tdf"
-	"github.com/tdf-framework/tdf/internal/friend"
+	"github.com/tdf-framework/tdf/internal/managing"
 	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/manager"
 	"github.com/tdf-framework/tdf/redisstate"
@@ -30,7 +30,7 @@ type store interface {
 	OwnProgram(ctx context.Context, sha256, token string) error
 }
 
-func storeOf(m *manager.Manager) store { return friend.Of(m).Store }
+func storeOf(m *manager.Manager) store { return managing.Of(m).Store }
 
 // A Stored is a program that is stored in the namespace (docs/tdf.md, "Programs").
 type Stored struct {

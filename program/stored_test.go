@@ -8,7 +8,7 @@ import (
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/expect"
-	"github.com/tdf-framework/tdf/internal/friend"
+	"github.com/tdf-framework/tdf/internal/managing"
 	"github.com/tdf-framework/tdf/internal/redistest"
 	"github.com/tdf-framework/tdf/internal/testspace"
 	"github.com/tdf-framework/tdf/manager"
@@ -45,7 +45,7 @@ func TestRemove(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	expect.Len(t, expect.Result(program.List(t.Context(), m)).Value(t), 2, "a program was removed")
-	store := friend.Of(m).Store
+	store := managing.Of(m).Store
 	must(t, store.Redis.HSet(t.Context(), store.Keys.Pipelines(), "pipeline/stage", "stored 0 1 X "+free).Err())
 	uses = expect.Result(program.Uses(t.Context(), m)).Value(t)
 	expect.Equal(t, uses[free], program.Use{Later: "the stage pipeline/stage"})

@@ -14,7 +14,7 @@ import (
 	"github.com/tdf-framework/tdf/cmd/tdf/internal/cli"
 	"github.com/tdf-framework/tdf/internal/config"
 	"github.com/tdf-framework/tdf/internal/expect"
-	"github.com/tdf-framework/tdf/internal/friend"
+	"github.com/tdf-framework/tdf/internal/managing"
 	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/internal/testspace"
 	"github.com/tdf-framework/tdf/manager"
@@ -49,7 +49,7 @@ func TestEachPropertyGoesEverywhere(t *testing.T) {
 			checkFlag(t, p, text, p.Text(&d))
 		}
 	}
-	expect.NoError(t, friend.Of(m).Store.RegisterBlob(t.Context(), task.Blob{SHA256: strings.Repeat("0", 64)}, ""))
+	expect.NoError(t, managing.Of(m).Store.RegisterBlob(t.Context(), task.Blob{SHA256: strings.Repeat("0", 64)}, ""))
 	opened := expect.Result(m.Open(t.Context(), definitions...)).Value(t)
 	for i := range task.PropertyTable {
 		p := &task.PropertyTable[i]

@@ -17,7 +17,7 @@ import (
 	"github.com/tdf-framework/tdf/cmd/tdf/internal/cli"
 	"github.com/tdf-framework/tdf/internal/config"
 	"github.com/tdf-framework/tdf/internal/expect"
-	"github.com/tdf-framework/tdf/internal/friend"
+	"github.com/tdf-framework/tdf/internal/managing"
 	"github.com/tdf-framework/tdf/internal/redistest"
 	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/internal/testlog"
@@ -126,7 +126,7 @@ func TestDefaultsOfEachWay(t *testing.T) {
 		if open == nil {
 			continue // the head of the table
 		}
-		before := expect.Result(friend.Of(m).Store.LastID(t.Context())).Value(t)
+		before := expect.Result(managing.Of(m).Store.LastID(t.Context())).Value(t)
 		open()
 		one := expect.Result(m.Get(t.Context(), before+1)).Value(t, row[1])
 		got := one.Definition.Properties(usual)

@@ -4,8 +4,8 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/tdf-framework/tdf/internal/friend"
 	"github.com/tdf-framework/tdf/internal/listing"
+	"github.com/tdf-framework/tdf/internal/managing"
 	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/manager"
 	"github.com/tdf-framework/tdf/redisstate"
@@ -15,12 +15,12 @@ import (
 
 // An Admin observes and repairs the namespace of a manager. Several goroutines may use it at once.
 type Admin struct {
-	parts friend.Parts
+	parts *managing.Manager
 }
 
 // New returns an Admin for the manager's namespace. The Admin uses the manager's connection to Redis, until the manager
 // is closed.
-func New(m *manager.Manager) *Admin { return &Admin{friend.Of(m)} }
+func New(m *manager.Manager) *Admin { return &Admin{managing.Of(m)} }
 
 func (a *Admin) redis() *redisstate.Store { return a.parts.Store }
 

@@ -3,7 +3,6 @@ package admin
 import (
 	"context"
 
-	"github.com/tdf-framework/tdf/internal/friend"
 	"github.com/tdf-framework/tdf/manager"
 	"github.com/tdf-framework/tdf/redisstate"
 )
@@ -51,7 +50,7 @@ func (a *Admin) Dependents(ctx context.Context, t *manager.Task, owner string, m
 		}
 		waits := x.Task != nil && x.Task.Round == all[i].Round && !x.Task.State.Finished()
 		if waits && (owner == "" || len(found.IDs) <= most) {
-			task := friend.TaskOf(x.Task, false).(*manager.Task)
+			task := manager.TaskOf(x.Task, false)
 			found.Tasks = append(found.Tasks, Dependent{task, all[i].Any, all[i].Group})
 		}
 	}

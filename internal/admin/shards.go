@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/tdf-framework/tdf/internal/friend"
+	"github.com/tdf-framework/tdf/internal/managing"
 	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/manager"
 )
@@ -29,7 +29,7 @@ type shard struct {
 func NewShards(all ...*manager.Manager) *Shards {
 	s := &Shards{}
 	for _, m := range all {
-		s.all = append(s.all, shard{friend.Of(m).Config.Namespace, m, New(m)})
+		s.all = append(s.all, shard{managing.Of(m).Config.Namespace, m, New(m)})
 	}
 	return s
 }

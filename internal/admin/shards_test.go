@@ -8,7 +8,7 @@ import (
 
 	"github.com/tdf-framework/tdf/internal/admin"
 	"github.com/tdf-framework/tdf/internal/expect"
-	"github.com/tdf-framework/tdf/internal/friend"
+	"github.com/tdf-framework/tdf/internal/managing"
 	"github.com/tdf-framework/tdf/internal/redistest"
 	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/manager"
@@ -124,7 +124,7 @@ func TestShardsWatch(t *testing.T) {
 	openIn(t, all[0], "g", 2)
 	openIn(t, all[1], "g", 3)
 	for i, m := range all {
-		store := friend.Of(m).Store
+		store := managing.Of(m).Store
 		alive(t, store, "both", "working", 4)
 		alive(t, store, fmt.Sprint("only", i), "working", 1)
 		expect.NoError(t, m.CloseGroup(t.Context(), "g"))

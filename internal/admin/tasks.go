@@ -6,7 +6,6 @@ import (
 	"iter"
 	"time"
 
-	"github.com/tdf-framework/tdf/internal/friend"
 	"github.com/tdf-framework/tdf/internal/listing"
 	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/manager"
@@ -49,7 +48,7 @@ func (a *Admin) Recent(ctx context.Context, id int64, owner string) (*manager.Ta
 		return nil, err
 	}
 	// an invalid property is ignored here, because the server reports it
-	return friend.TaskOf(stored.Task, true).(*manager.Task), nil
+	return manager.TaskOf(stored.Task, true), nil
 }
 
 // ErrNoRound is the error if a task has no round of this number.
@@ -110,7 +109,7 @@ func (a *Admin) round(ctx context.Context, id int64, choose func(*task.Task) (in
 		return nil, nil, err
 	}
 	t.Rounds[n] = stored.Task.Rounds.At(n)
-	view := friend.TaskOf(t, false).(*manager.Task)
+	view := manager.TaskOf(t, false)
 	return view, view.RoundNumber(n), nil
 }
 

@@ -17,7 +17,7 @@ import (
 	"github.com/tdf-framework/tdf/internal/admin"
 	"github.com/tdf-framework/tdf/internal/command"
 	"github.com/tdf-framework/tdf/internal/config"
-	"github.com/tdf-framework/tdf/internal/friend"
+	"github.com/tdf-framework/tdf/internal/managing"
 	"github.com/tdf-framework/tdf/internal/pool"
 	"github.com/tdf-framework/tdf/internal/userfile"
 	"github.com/tdf-framework/tdf/internal/web"
@@ -114,7 +114,7 @@ func Open(ctx context.Context, cfg config.HTTP, all []*manager.Manager, log *slo
 		var both sync.WaitGroup
 		both.Go(func() { announce(ctx, admin.New(m), cfg, s.URL) })
 		if dir != nil {
-			both.Go(func() { keepBlobs(ctx, dir, friend.Of(m).Store, log) })
+			both.Go(func() { keepBlobs(ctx, dir, managing.Of(m).Store, log) })
 		}
 		both.Wait()
 	}

@@ -7,7 +7,7 @@ import (
 
 	"github.com/tdf-framework/tdf/internal/blob"
 	"github.com/tdf-framework/tdf/internal/config"
-	"github.com/tdf-framework/tdf/internal/friend"
+	"github.com/tdf-framework/tdf/internal/managing"
 	"github.com/tdf-framework/tdf/manager"
 	"github.com/tdf-framework/tdf/redisstate"
 	"github.com/tdf-framework/tdf/redisstate/conn"
@@ -21,7 +21,7 @@ func blobs(cfg config.HTTP, m *manager.Manager) (*blob.Dir, error) {
 	if cfg.Blobs == "" {
 		return nil, nil
 	}
-	dir, err := blob.OpenDir(cfg.Blobs, friend.Of(m).Config.Namespace)
+	dir, err := blob.OpenDir(cfg.Blobs, managing.Of(m).Config.Namespace)
 	if err != nil {
 		return nil, &config.Error{Section: "http", Key: "blobs", Problem: err.Error(), Err: err}
 	}

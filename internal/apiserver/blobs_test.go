@@ -11,7 +11,7 @@ import (
 	"github.com/tdf-framework/tdf/internal/blob"
 	"github.com/tdf-framework/tdf/internal/config"
 	"github.com/tdf-framework/tdf/internal/expect"
-	"github.com/tdf-framework/tdf/internal/friend"
+	"github.com/tdf-framework/tdf/internal/managing"
 	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/internal/testspace"
 	"github.com/tdf-framework/tdf/internal/webtest"
@@ -25,7 +25,7 @@ func TestBlobsOverTheAPI(t *testing.T) {
 	cfg := usual(t)
 	cfg.Blobs = t.TempDir()
 	s := run(t, cfg, m, nil)
-	store := friend.Of(m).Store
+	store := managing.Of(m).Store
 	var dir *blob.Dir
 	expect.Eventually(t, "the place of the blobs in Redis", func() bool {
 		id, path, err := store.BlobPlace(t.Context())

@@ -16,7 +16,7 @@ import (
 
 	"github.com/tdf-framework/tdf/internal/admin"
 	"github.com/tdf-framework/tdf/internal/expect"
-	"github.com/tdf-framework/tdf/internal/friend"
+	"github.com/tdf-framework/tdf/internal/managing"
 	"github.com/tdf-framework/tdf/internal/redistest"
 	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/internal/testspace"
@@ -61,7 +61,7 @@ func TestManyQueues(t *testing.T) {
 	all = append(append(all, define("busy", 7)...), define("other", 3)...) // the last one has the name that all others share
 	expect.Result(m.Open(t.Context(), all...)).OK(t)
 	got := text(t, m)
-	expect.Contains(t, got, `tdf_tasks{namespace="`+friend.Of(m).Config.Namespace+`",state="open"} 260`)
+	expect.Contains(t, got, `tdf_tasks{namespace="`+managing.Of(m).Config.Namespace+`",state="open"} 260`)
 	for _, metric := range []string{"tdf_queue_open_tasks", "tdf_queue_oldest_wait_seconds", "tdf_queue_tasks", "tdf_transitions_total"} {
 		queues := valuesOf(got, metric, "queue")
 		expect.Len(t, queues, 201, metric)
@@ -143,7 +143,7 @@ func TestSeveralNamespaces(t *testing.T) {
 	got := string(expect.Result(Text(namespaces{patient(a), patient(b)})).Value(t))
 	expect.Equal(t, strings.Count(got, "# TYPE tdf_up "), 1)
 	for _, m := range []*manager.Manager{a, b} {
-		expect.Contains(t, got, `tdf_up{namespace="`+friend.Of(m).Config.Namespace+`"} 1`)
+		expect.Contains(t, got, `tdf_up{namespace="`+managing.Of(m).Config.Namespace+`"} 1`)
 	}
 }
 

@@ -10,7 +10,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/tdf-framework/tdf/internal/expect"
-	"github.com/tdf-framework/tdf/internal/friend"
 	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/manager"
 )
@@ -18,7 +17,7 @@ import (
 // taskWith returns a task with the given meta and result.
 func taskWith(meta, result string) *manager.Task {
 	t := &task.Task{ID: 1, Properties: task.Properties{Meta: meta}, Rounds: task.Rounds{0: {Worker: "w", Result: result}}}
-	return friend.TaskOf(t, false).(*manager.Task)
+	return manager.TaskOf(t, false)
 }
 
 func TestColumns(t *testing.T) {
@@ -88,7 +87,7 @@ func TestRowsComeAtOnce(t *testing.T) {
 	tasks := slices.Repeat([]*manager.Task{taskWith(`{"n":1}`, `{"a":1}`)}, 3*sampledTasks)
 	odd := &task.Task{ID: 7, InputReplaced: true, Rounds: task.Rounds{0: {Worker: "w", Result: `{"b":"<x>"}`}}}
 	odd.Meta, odd.Resources = `{"id":"y\u0000"}`, "cpus=2"
-	tasks[sampledTasks] = friend.TaskOf(odd, false).(*manager.Task)
+	tasks[sampledTasks] = manager.TaskOf(odd, false)
 	tasks[len(tasks)-1] = taskWith("", `{"last":2}`)
 	passed, first := 0, 0
 	var text strings.Builder
@@ -193,7 +192,7 @@ func TestFieldsOfTheLastLine(t *testing.T) {
 		c := newColumns(source)
 		for _, result := range []string{`{"r":1}`, ""} {
 			one := &task.Task{ID: 1, Rounds: task.Rounds{0: {Worker: "w", Result: result, Output: `{"n":2}`}}}
-			c.collect(friend.TaskOf(one, false).(*manager.Task))
+			c.collect(manager.TaskOf(one, false))
 		}
 		expect.Equal(t, fmt.Sprint(c.resultOrder), want, "--fields", source)
 	}

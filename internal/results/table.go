@@ -9,8 +9,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/tdf-framework/tdf/internal/friend"
 	"github.com/tdf-framework/tdf/internal/listing"
+	"github.com/tdf-framework/tdf/internal/managing"
 	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/manager"
 	"github.com/tdf-framework/tdf/redisstate"
@@ -113,7 +113,7 @@ func (t *Table) Refresh(ctx context.Context, m *manager.Manager, longest time.Du
 		return nil // another call reads
 	}
 	defer t.reading.Unlock()
-	return t.refresh(ctx, friend.Of(m).Store, time.Now(), longest)
+	return t.refresh(ctx, managing.Of(m).Store, time.Now(), longest)
 }
 
 // store lists the methods of *redisstate.Store that this package uses.
@@ -196,7 +196,7 @@ func (t *Table) walk(ctx context.Context, s store, longest time.Duration) error 
 	until := time.Now().Add(longest)
 	rows := 0
 	err = w.Each(func(x *task.Task) bool {
-		t.put(friend.TaskOf(x, false).(*manager.Task))
+		t.put(manager.TaskOf(x, false))
 		rows++
 		return rows%20 > 0 || time.Now().Before(until) // patterns take time, too
 	})

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/tdf-framework/tdf/internal/expect"
-	"github.com/tdf-framework/tdf/internal/friend"
+	"github.com/tdf-framework/tdf/internal/managing"
 	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/manager"
 	"github.com/tdf-framework/tdf/manager/managertest"
@@ -55,7 +55,7 @@ func (c *campaign) run() {
 func (c *campaign) refresh(of *Table, at time.Duration, longest time.Duration) TableStatus {
 	c.Helper()
 	for {
-		expect.NoError(c.T, of.refresh(c.Context(), friend.Of(c.Manager).Store, time.Unix(1e9, 0).Add(at), longest))
+		expect.NoError(c.T, of.refresh(c.Context(), managing.Of(c.Manager).Store, time.Unix(1e9, 0).Add(at), longest))
 		if s := of.Status(); !s.Behind {
 			return s
 		}
@@ -158,7 +158,7 @@ func TestTableReadsInParts(t *testing.T) {
 	}
 	expect.Result(c.Manager.Cancel(t.Context(), manager.ByIDs(c.open("g", all...)...)...)).OK(t)
 	of := table(t, Choice{Group: "g"})
-	expect.NoError(t, of.refresh(t.Context(), friend.Of(c.Manager).Store, time.Now(), 0))
+	expect.NoError(t, of.refresh(t.Context(), managing.Of(c.Manager).Store, time.Now(), 0))
 	s := of.Status()
 	expect.True(t, s.Behind, s)
 	expect.Compare(t, s.Rows, ">", 0)
@@ -178,7 +178,7 @@ func TestTableIsBounded(t *testing.T) {
 		expect.Equal(t, of.maxCells, 2_000_000, "docs/dashboard.md has other bounds")
 		of.maxRows, of.maxCells = maxRows, maxCells
 		for i := range rows {
-			of.put(friend.TaskOf(&task.Task{ID: int64(i + 1), State: task.Succeeded, Properties: task.Properties{Meta: meta(i)}, Rounds: task.Rounds{0: {Worker: "w"}}}, false).(*manager.Task))
+			of.put(manager.TaskOf(&task.Task{ID: int64(i + 1), State: task.Succeeded, Properties: task.Properties{Meta: meta(i)}, Rounds: task.Rounds{0: {Worker: "w"}}}, false))
 		}
 		return of
 	}
@@ -230,9 +230,9 @@ func TestMixedColumns(t *testing.T) {
 	of := table(t, Choice{Group: "g", Pattern: "(x)"})
 	for i, meta := range []string{`{"a":1,"outcome":"mine"}`, `{"a":1e400,"match":5}`, `{"a":"NaN"}`, `{}`, `{"a":"text"}`, `{"a":null}`, `{"a":[1]}`, `{"a":true}`, `{"a":1}`, "no JSON", ""} {
 		r := &task.Round{Worker: "w", Output: "x"}
-		of.put(friend.TaskOf(&task.Task{ID: int64(i + 1), Properties: task.Properties{Meta: meta}, Rounds: task.Rounds{0: r}}, false).(*manager.Task))
+		of.put(manager.TaskOf(&task.Task{ID: int64(i + 1), Properties: task.Properties{Meta: meta}, Rounds: task.Rounds{0: r}}, false))
 	}
-	of.put(friend.TaskOf(&task.Task{ID: 12, Properties: task.Properties{Meta: `{"a":"of another input"}`}, InputReplaced: true, Rounds: task.Rounds{}}, false).(*manager.Task))
+	of.put(manager.TaskOf(&task.Task{ID: 12, Properties: task.Properties{Meta: `{"a":"of another input"}`}, InputReplaced: true, Rounds: task.Rounds{}}, false))
 	a := of.Columns("a")[0]
 	var got []string
 	for _, code := range a.Codes {

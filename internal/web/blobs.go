@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/tdf-framework/tdf/internal/blob"
-	"github.com/tdf-framework/tdf/internal/friend"
+	"github.com/tdf-framework/tdf/internal/managing"
 	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/internal/web/wire"
 	"github.com/tdf-framework/tdf/redisstate"
@@ -99,7 +99,7 @@ func (a *api) storeBlob(ctx context.Context, c *call, in *blobPart) (*out[stored
 		return nil, task.NewError(task.CodeInvalid, err.Error())
 	}
 	owner := c.token.Owner()
-	store := friend.Of(a.manager).Store
+	store := managing.Of(a.manager).Store
 	if len(in.RawBody) > 0 && owner != "" {
 		if err := a.shares.begin(ctx, store, a.Blobs, owner, b); err != nil {
 			return nil, err

@@ -11,7 +11,7 @@ import (
 	"github.com/tdf-framework/tdf/internal/access"
 	"github.com/tdf-framework/tdf/internal/blob"
 	"github.com/tdf-framework/tdf/internal/expect"
-	"github.com/tdf-framework/tdf/internal/friend"
+	"github.com/tdf-framework/tdf/internal/managing"
 	"github.com/tdf-framework/tdf/internal/task"
 )
 
@@ -69,7 +69,7 @@ func TestNoBlobs(t *testing.T) {
 func TestShareOfBlobs(t *testing.T) {
 	dir := expect.Result(blob.OpenDir(t.TempDir(), "n")).Value(t)
 	s := newSite(t, Options{Blobs: dir})
-	store, ctx := friend.Of(s.manager).Store, t.Context()
+	store, ctx := managing.Of(s.manager).Store, t.Context()
 	var shares blobShares
 	free, _, err := dir.Free()
 	expect.NoError(t, err)

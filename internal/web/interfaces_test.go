@@ -8,7 +8,7 @@ import (
 
 	"github.com/tdf-framework/tdf/internal/access"
 	"github.com/tdf-framework/tdf/internal/expect"
-	"github.com/tdf-framework/tdf/internal/friend"
+	"github.com/tdf-framework/tdf/internal/managing"
 	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/internal/web/wire"
 	"github.com/tdf-framework/tdf/internal/webtest"
@@ -18,7 +18,7 @@ import (
 func probe(undone *int) wire.Interface {
 	return wire.Interface{Prefix: "/probe", Routes: []wire.Route{
 		{Method: "GET", Path: "/see/{id}", Need: wire.ToSee, Do: func(_ context.Context, c *wire.Call) (*wire.Answer, error) {
-			return wire.JSON(http.StatusOK, []string{c.PathValue("id"), c.URL.Query().Get("q"), c.Token.Name, c.ID, friend.Of(c.Manager).Name})
+			return wire.JSON(http.StatusOK, []string{c.PathValue("id"), c.URL.Query().Get("q"), c.Token.Name, c.ID, managing.Of(c.Manager).Name})
 		}},
 		{Method: "POST", Path: "/work", Need: wire.ToWork, Do: func(_ context.Context, c *wire.Call) (*wire.Answer, error) {
 			var v struct{ N int }

@@ -19,7 +19,7 @@ import (
 
 	"github.com/tdf-framework/tdf/internal/admin"
 	"github.com/tdf-framework/tdf/internal/broker"
-	"github.com/tdf-framework/tdf/internal/friend"
+	"github.com/tdf-framework/tdf/internal/managing"
 	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/internal/web/wire"
 	"github.com/tdf-framework/tdf/manager"
@@ -134,7 +134,7 @@ func (a *api) ready(w http.ResponseWriter, r *http.Request) {
 	err := a.work(r.Context(), a.Timeout, func(ctx context.Context) (err error) {
 		for _, m := range append([]*manager.Manager{a.manager}, a.Shards...) {
 			if err := admin.New(m).Ready(ctx); err != nil {
-				return fmt.Errorf("namespace %s: %w", friend.Of(m).Config.Namespace, err)
+				return fmt.Errorf("namespace %s: %w", managing.Of(m).Config.Namespace, err)
 			}
 		}
 		replication, err = a.admin.Replication(ctx)

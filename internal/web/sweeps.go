@@ -9,6 +9,7 @@ import (
 	"mime"
 	"net/http"
 
+	"github.com/tdf-framework/tdf/internal/managing"
 	"github.com/tdf-framework/tdf/internal/pool"
 	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/manager"
@@ -88,7 +89,7 @@ func (s *sweeper) run(ctx context.Context) (swept, error) {
 			known := checked.Known + s.beside - s.before
 			return swept{s.base.Group, s.opened, known, checked.Repeated, string(s.base.FailOn)}, nil
 		}
-		if !manager.MustExtend(err) && (!s.extend || !errors.Is(err, manager.ErrGroupTaken)) {
+		if !managing.MustExtend(err) && (!s.extend || !errors.Is(err, manager.ErrGroupTaken)) {
 			return swept{}, partly(int(s.opened), err)
 		}
 		s.extend, s.before, s.beside = true, s.opened, 0
@@ -154,7 +155,7 @@ func (a *api) sweeper(ctx context.Context, c *call, in *sweepInput, rows func() 
 
 // readPoints counts the tasks of the campaign. From then on, all its new tasks have keys.
 func (s *sweeper) readPoints(ctx context.Context) error {
-	err := s.call.manager.BeginExtension(ctx, s.base.Group)
+	err := managing.Of(s.call.manager).BeginExtension(ctx, s.base.Group)
 	s.isNew, s.points = errors.Is(err, task.ErrGroupEmpty), sweep.Tally{}
 	if err != nil && !s.isNew {
 		return err
@@ -217,21 +218,22 @@ func (s *sweeper) walk(ctx context.Context, w *sweep.Walk,
 
 // open opens the tasks of some rows. The first ones make the campaign, or open it again.
 func (s *sweeper) open(ctx context.Context, batch []manager.Definition) error {
-	open := s.call.manager.OpenRest
+	in := managing.Of(s.call.manager)
+	open := in.OpenRest
 	switch {
 	case s.isNew:
-		open = s.call.manager.OpenFirst
+		open = in.OpenFirst
 	case s.extend:
-		open = s.call.manager.OpenExtending
+		open = in.OpenExtending
 	}
-	tasks, err := open(ctx, batch...)
-	for _, t := range tasks {
+	opened, err := open(ctx, batch...)
+	for _, t := range opened {
 		if t.Existing {
 			s.beside++
 		} else {
 			s.opened++
 		}
 	}
-	s.isNew = s.isNew && len(tasks) == 0
+	s.isNew = s.isNew && len(opened) == 0
 	return err
 }

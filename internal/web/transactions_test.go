@@ -12,7 +12,7 @@ import (
 
 	"github.com/tdf-framework/tdf/internal/access"
 	"github.com/tdf-framework/tdf/internal/expect"
-	"github.com/tdf-framework/tdf/internal/friend"
+	"github.com/tdf-framework/tdf/internal/managing"
 	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/internal/testspace"
 	"github.com/tdf-framework/tdf/internal/webtest"
@@ -105,7 +105,7 @@ func TestPrograms(t *testing.T) {
 	s.as(access.Submitter, 415, "POST", base+"/programs", archive, "Content-Type: application/zip")
 	expect.Equal(t, fmt.Sprint(s.world()), before, "refused calls have changed something")
 
-	of := friend.Of(s.manager).Store
+	of := managing.Of(s.manager).Store
 	large := redis.Z{Member: strings.Repeat("0", 64), Score: program.MaxOfSubmitters - float64(stored.Bytes) + 1}
 	expect.NoError(t, of.Redis.ZAdd(t.Context(), of.Keys.Programs(), large).Err())
 	full := s.as(access.Submitter, 507, "POST", base+"/programs", archive, "Content-Type: application/x-tar")
@@ -117,7 +117,7 @@ func TestPrograms(t *testing.T) {
 // A submitter stores programs up to half of what the others leave of 1 GiB. The share ends with the programs.
 func TestShareOfPrograms(t *testing.T) {
 	s := newSite(t, Options{})
-	of := friend.Of(s.manager).Store
+	of := managing.Of(s.manager).Store
 	other := webtest.AddToken(t, s.manager, access.Token{Name: "other", Role: access.Submitter})
 	store := func(token, name string, status int) string {
 		got := s.call(token, "POST", base+"/programs", programArchive(t, "run.sh", name), "Content-Type: application/x-tar")
@@ -152,7 +152,7 @@ func TestQueues(t *testing.T) {
 // A submitter whose tasks have a quarter of all requirements gets an error that says what to make coarser. Others are not affected.
 func TestShareOfRequirements(t *testing.T) {
 	s := newSite(t, Options{})
-	of := friend.Of(s.manager).Store
+	of := managing.Of(s.manager).Store
 	one := `{"program":"p","source":"rsync:/p/run.sh","tags":["a"]}`
 	s.as(access.Submitter, 201, "POST", base+"/tasks", one)
 	var others []redis.Z

@@ -17,7 +17,7 @@ import (
 	"github.com/tdf-framework/tdf/internal/admin"
 	"github.com/tdf-framework/tdf/internal/blob"
 	"github.com/tdf-framework/tdf/internal/broker"
-	"github.com/tdf-framework/tdf/internal/friend"
+	"github.com/tdf-framework/tdf/internal/managing"
 	"github.com/tdf-framework/tdf/internal/pool"
 	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/internal/web/dashboard"
@@ -137,7 +137,7 @@ func newAPI(m *manager.Manager, o Options) *api {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	parts := friend.Of(m)
+	parts := managing.Of(m)
 	a := &api{
 		Options: o, manager: m, defaults: parts.Config.TaskDefaults, admin: admin.New(m), mux: &wire.Mux{},
 		names:  map[string]bool{"localhost": true},

@@ -15,7 +15,7 @@ import (
 	"github.com/tdf-framework/tdf/internal/access"
 	"github.com/tdf-framework/tdf/internal/broker"
 	"github.com/tdf-framework/tdf/internal/expect"
-	"github.com/tdf-framework/tdf/internal/friend"
+	"github.com/tdf-framework/tdf/internal/managing"
 	"github.com/tdf-framework/tdf/internal/redistest"
 	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/internal/testspace"
@@ -354,7 +354,7 @@ func TestProgramsOfClaims(t *testing.T) {
 	s := newSite(t, Options{})
 	archive := strings.Repeat("an archive\x00\xff", 200_000) // several parts
 	stored := func(archive string) (source, sum string) {
-		source = expect.Result(friend.Of(s.manager).Store.PutProgram(t.Context(), []byte(archive))).Value(t)
+		source = expect.Result(managing.Of(s.manager).Store.PutProgram(t.Context(), []byte(archive))).Value(t)
 		return source, task.StoredProgram(source)
 	}
 	source, sum := stored(archive)

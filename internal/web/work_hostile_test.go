@@ -11,7 +11,7 @@ import (
 	"github.com/tdf-framework/tdf/internal/access"
 	"github.com/tdf-framework/tdf/internal/broker"
 	"github.com/tdf-framework/tdf/internal/expect"
-	"github.com/tdf-framework/tdf/internal/friend"
+	"github.com/tdf-framework/tdf/internal/managing"
 	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/internal/testspace"
 	"github.com/tdf-framework/tdf/internal/webtest"
@@ -48,7 +48,7 @@ func TestNamesOfWorkers(t *testing.T) {
 	expect.Contains(t, got.text, `"code":"taken"`)
 	expect.Contains(t, got.text, "first.example")
 	expect.Equal(t, got.Header.Get("Retry-After"), "", "of a living worker")
-	store := friend.Of(s.manager).Store
+	store := managing.Of(s.manager).Store
 	now := expect.Result(store.Now(t.Context())).Value(t)
 	expect.NoError(t, store.SetGrace(t.Context(), task.Grace{Running: now.Add(1e6)}))
 	seen := func(at task.Time) {
@@ -75,7 +75,7 @@ func TestNamesOfWorkers(t *testing.T) {
 	w.refused(410, "heartbeat", "{}")
 	// A call that ended before it had given up the claims of the first start is repeated.
 	boot := strings.TrimPrefix(broker.SessionFor(&access.Token{Name: "worker"}, "w", "second"), "w.")
-	_, _, err := friend.Of(s.manager).Store.Register(t.Context(), presence.WorkerInfo{Name: "worker/w", Boot: boot, Lease: 60})
+	_, _, err := managing.Of(s.manager).Store.Register(t.Context(), presence.WorkerInfo{Name: "worker/w", Boot: boot, Lease: 60})
 	expect.NoError(t, err)
 	got = s.call(w.token, "POST", base+"/work", `{"name":"w"}`, "Idempotency-Key: second")
 	second := webtest.Decode[broker.Registered](t, got.text)

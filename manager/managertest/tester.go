@@ -9,10 +9,9 @@ import (
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/admin"
-	"github.com/tdf-framework/tdf/internal/friend"
+	"github.com/tdf-framework/tdf/internal/managing"
 	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/manager"
-	"github.com/tdf-framework/tdf/manager/internal/hooks"
 	"github.com/tdf-framework/tdf/redisstate"
 	"github.com/tdf-framework/tdf/worker"
 )
@@ -63,9 +62,10 @@ func (x *Tester) Another() *manager.Manager {
 
 func (x *Tester) manager(store *redisstate.Store) *manager.Manager {
 	w := &waiter{world: x.world}
-	made, err := hooks.New(hooks.Setup{Store: store, Wait: w.wait, StageFailed: w.stageFailed}, x.options)
+	m, err := manager.New(x.options)
 	x.world.check(err)
-	m := made.(*manager.Manager)
+	of := managing.Of(m)
+	of.Store, of.Hooks = store, managing.Hooks{Wait: w.wait, StageFailed: w.stageFailed}
 	w.admin = admin.New(m)
 	return m
 }
@@ -140,7 +140,7 @@ func (x *Tester) Outputs(group string) []string {
 	return outputs
 }
 
-func view(t *task.Task) *manager.Task { return friend.TaskOf(t, true).(*manager.Task) }
+func view(t *task.Task) *manager.Task { return manager.TaskOf(t, true) }
 
 // Now returns the time of the test's clock.
 func (x *Tester) Now() time.Time {

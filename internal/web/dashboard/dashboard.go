@@ -12,7 +12,7 @@ import (
 
 	"github.com/tdf-framework/tdf/internal/access"
 	"github.com/tdf-framework/tdf/internal/admin"
-	"github.com/tdf-framework/tdf/internal/friend"
+	"github.com/tdf-framework/tdf/internal/managing"
 	"github.com/tdf-framework/tdf/internal/results"
 	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/internal/userfile"
@@ -142,7 +142,7 @@ func (p *place) taskName(id int64) string {
 // first. The addresses begin with [Base].
 func New(all []*manager.Manager, host Host, o Options) *Dashboard {
 	d := &Dashboard{
-		Options: o, host: host, failOn: friend.Of(all[0]).Config.TaskDefaults.FailOn, shards: admin.NewShards(all...),
+		Options: o, host: host, failOn: managing.Of(all[0]).Config.TaskDefaults.FailOn, shards: admin.NewShards(all...),
 		mux: &wire.Mux{}, facts: cache{most: maxFacts},
 		origins: http.NewCrossOriginProtection(),
 	}
@@ -152,7 +152,7 @@ func New(all []*manager.Manager, host Host, o Options) *Dashboard {
 	d.namespace, d.admin = strings.Join(d.shards.Namespaces(), ", "), d.places[0].admin
 	d.feeds.dashboard, d.feeds.pause, d.feeds.quiet = d, livePause, liveQuiet
 	if o.Users != "" {
-		d.users = userfile.Open(o.Users, friend.Of(all[0]).Log)
+		d.users = userfile.Open(o.Users, managing.Of(all[0]).Log)
 	}
 	d.mux.HandleFunc("GET "+Base+"/static/{version}/{name}", d.static)
 	d.mux.HandleFunc("GET "+Base+"/login", d.showLogin)

@@ -14,7 +14,7 @@ import (
 
 	"github.com/tdf-framework/tdf/internal/access"
 	"github.com/tdf-framework/tdf/internal/admin"
-	"github.com/tdf-framework/tdf/internal/friend"
+	"github.com/tdf-framework/tdf/internal/managing"
 	"github.com/tdf-framework/tdf/internal/pool"
 	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/internal/web/wire"
@@ -78,10 +78,12 @@ func (v *visit) place() *place {
 }
 
 // acting returns the namespaces with managers that write the name of the user into the logs of tasks.
-func (v *visit) acting() *admin.Shards { return v.dashboard.shards.As(friend.Of(v.manager).Name) }
+func (v *visit) acting() *admin.Shards { return v.dashboard.shards.As(managing.Of(v.manager).Name) }
 
 // actingHere does the same as acting for the namespace of place.
-func (v *visit) actingHere() *manager.Manager { return v.place().manager.As(friend.Of(v.manager).Name) }
+func (v *visit) actingHere() *manager.Manager {
+	return v.place().manager.As(managing.Of(v.manager).Name)
+}
 
 // own restricts a query to the tasks that the user may see.
 func (v *visit) own(q manager.Query) manager.Query {

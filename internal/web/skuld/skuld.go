@@ -6,7 +6,7 @@ import (
 
 	"github.com/tdf-framework/tdf/internal/broker"
 	"github.com/tdf-framework/tdf/internal/class"
-	"github.com/tdf-framework/tdf/internal/friend"
+	"github.com/tdf-framework/tdf/internal/managing"
 	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/internal/web/wire"
 	"github.com/tdf-framework/tdf/manager"
@@ -35,7 +35,7 @@ type app struct{ store store }
 
 // New returns the interface of Skuld to the tasks of a manager's namespace, below a prefix of paths.
 func New(prefix string, m *manager.Manager) wire.Interface {
-	a := &app{friend.Of(m).Store}
+	a := &app{managing.Of(m).Store}
 	get := call("/list_tasks", wire.ToInspect, a.firstTasks)
 	get.Method = http.MethodGet
 	wiping := call("/wipe", wire.ToOperate, a.wipe)

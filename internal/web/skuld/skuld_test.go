@@ -18,8 +18,8 @@ import (
 	"github.com/tdf-framework/tdf/internal/access"
 	"github.com/tdf-framework/tdf/internal/config"
 	"github.com/tdf-framework/tdf/internal/expect"
-	"github.com/tdf-framework/tdf/internal/friend"
 	"github.com/tdf-framework/tdf/internal/leaktest"
+	"github.com/tdf-framework/tdf/internal/managing"
 	"github.com/tdf-framework/tdf/internal/redistest"
 	"github.com/tdf-framework/tdf/internal/server"
 	"github.com/tdf-framework/tdf/internal/task"
@@ -119,7 +119,7 @@ func claimsOf(one map[string]any) (all []map[string]any) {
 
 func (s *site) stored(id string) *task.Task {
 	s.Helper()
-	st := friend.Of(s.manager).Store
+	st := managing.Of(s.manager).Store
 	number := expect.Result(st.Holder(s.Context(), "skuld:"+id)).Value(s)
 	return testspace.Read(s, st, number)
 }
@@ -128,7 +128,7 @@ func (s *site) stored(id string) *task.Task {
 func (s *site) expire(id string) {
 	s.Helper()
 	t := s.stored(id)
-	expect.Result(friend.Of(s.manager).Store.Renew(s.Context(), 0, redisstate.LeaseRenewal{ID: t.ID, Round: t.Round, Claim: t.Current().Claim})).OK(s)
+	expect.Result(managing.Of(s.manager).Store.Renew(s.Context(), 0, redisstate.LeaseRenewal{ID: t.ID, Round: t.Round, Claim: t.Current().Claim})).OK(s)
 	expect.Eventually(s, "the claim has ended", func() bool {
 		expect.Result(s.server.RunOnce(s.Context())).OK(s)
 		return s.stored(id).State != task.Running
@@ -330,7 +330,7 @@ func TestUpdates(t *testing.T) {
 	// The answer has the newest 10,000 updates.
 	id = s.enqueue(`"queue":"q"`)
 	s.claim("q")
-	st := friend.Of(s.manager).Store
+	st := managing.Of(s.manager).Store
 	p := st.Redis.Pipeline()
 	for n := 1; n <= 10_000; n++ {
 		p.XAdd(t.Context(), &redis.XAddArgs{Stream: st.Keys.UpdatesPrefix() + "2", ID: fmt.Sprint("0-", n), Values: []string{"line", "old"}})

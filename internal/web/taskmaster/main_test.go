@@ -17,8 +17,8 @@ import (
 	"github.com/tdf-framework/tdf/internal/access"
 	"github.com/tdf-framework/tdf/internal/config"
 	"github.com/tdf-framework/tdf/internal/expect"
-	"github.com/tdf-framework/tdf/internal/friend"
 	"github.com/tdf-framework/tdf/internal/leaktest"
+	"github.com/tdf-framework/tdf/internal/managing"
 	"github.com/tdf-framework/tdf/internal/redistest"
 	"github.com/tdf-framework/tdf/internal/server"
 	"github.com/tdf-framework/tdf/internal/task"
@@ -64,7 +64,7 @@ func serialSite(t testing.TB) *site {
 func siteIn(t testing.TB, cfg config.Manager) *site {
 	t.Helper()
 	m := testspace.Manager(t, cfg)
-	s := &site{TB: t, cfg: cfg, manager: m, store: friend.Of(m).Store, redis: testspace.Client(t, cfg)}
+	s := &site{TB: t, cfg: cfg, manager: m, store: managing.Of(m).Store, redis: testspace.Client(t, cfg)}
 	s.store.KeepCounts()
 	i := taskmaster.New(m, taskmaster.Options{Prefix: "/", Stale: 2 * time.Minute, Dead: 5 * time.Minute, Timeout: time.Hour, Log: testspace.Silent})
 	s.handler = web.New(m, web.Options{Interfaces: []wire.Interface{i}, Timeout: time.Hour})

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/tdf-framework/tdf/internal/broker"
-	"github.com/tdf-framework/tdf/internal/friend"
+	"github.com/tdf-framework/tdf/internal/managing"
 	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/internal/web/wire"
 	"github.com/tdf-framework/tdf/manager"
@@ -77,7 +77,7 @@ const (
 // New returns the interface to the tasks of a manager's namespace. From the manager's TaskDefaults, it takes the
 // back-off and the retention periods.
 func New(m *manager.Manager, o Options) wire.Interface {
-	in := friend.Of(m)
+	in := managing.Of(m)
 	a := &app{
 		Options: o, store: in.Store, broker: broker.New(in.Store, broker.Options{Answer: o.Timeout, Log: o.Log}),
 		ids:   ids{in.Config.Namespace},

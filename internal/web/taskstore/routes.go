@@ -10,7 +10,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/tdf-framework/tdf/internal/friend"
+	"github.com/tdf-framework/tdf/internal/managing"
 	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/internal/web/wire"
 	"github.com/tdf-framework/tdf/manager"
@@ -30,7 +30,7 @@ const formType = "application/x-www-form-urlencoded"
 
 // Routes returns the routes of the interface to the tasks of a manager's namespace.
 func Routes(m *manager.Manager) []wire.Route {
-	a := &app{friend.Of(m).Store}
+	a := &app{managing.Of(m).Store}
 	bodies := []string{"application/json", formType} // curl sends JSON with the second type
 	return []wire.Route{
 		{Method: http.MethodGet, Path: "/groups", Need: wire.ToSee, Bulk: true, Do: a.listGroups},

@@ -18,8 +18,8 @@ import (
 
 	"github.com/tdf-framework/tdf/internal/access"
 	"github.com/tdf-framework/tdf/internal/expect"
-	"github.com/tdf-framework/tdf/internal/friend"
 	"github.com/tdf-framework/tdf/internal/leaktest"
+	"github.com/tdf-framework/tdf/internal/managing"
 	"github.com/tdf-framework/tdf/internal/redistest"
 	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/internal/testspace"
@@ -241,10 +241,10 @@ func TestListsWhileTasksChange(t *testing.T) {
 		adds[i] = `{"group":"g","timespec":9000000000000,"data":"` + want[i] + `"}`
 	}
 	made := s.made("/update", `{"clientid":1,"adds":[`+strings.Join(adds, ",")+`]}`)
-	changer := testspace.Manager(t, friend.Of(s.Manager).Config)
+	changer := testspace.Manager(t, managing.Of(s.Manager).Config)
 	handler := web.New(changer, web.Options{Log: testspace.Silent, Interfaces: []wire.Interface{{Prefix: "/ts", Routes: taskstore.Routes(changer)}}})
 	for _, process := range s.processes {
-		friend.Of(process).Store.Redis.AddHook(&meddling{func() {
+		managing.Of(process).Store.Redis.AddHook(&meddling{func() {
 			if len(made) < n-5 {
 				return
 			}

@@ -50,10 +50,10 @@ func (c *Client) Define(name, source, input string) task.Properties {
 	return p
 }
 
-type opener func(context.Context, ...manager.Definition) ([]*manager.Task, error)
-
-// OpenAs opens tasks with exactly the given properties. The opener is a method of the manager.
-func (c *Client) OpenAs(ctx context.Context, open opener, all ...task.Properties) ([]*manager.Task, error) {
+// OpenAs opens tasks with exactly the given properties. The function is a method of the manager, or of its inside.
+func OpenAs[T any](ctx context.Context, open func(context.Context, ...manager.Definition) ([]T, error),
+	all ...task.Properties,
+) ([]T, error) {
 	definitions := make([]manager.Definition, len(all))
 	for i := range all {
 		definitions[i] = all[i].Definition()

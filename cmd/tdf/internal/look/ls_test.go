@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/tdf-framework/tdf/internal/expect"
-	"github.com/tdf-framework/tdf/internal/friend"
 	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/manager"
 )
@@ -13,6 +12,6 @@ import (
 // tdf ls marks a running task whose lease has ended.
 func TestStateAfterTheLease(t *testing.T) {
 	one, _ := task.ParseTask(1, task.Hash{"state": "running", "0:claim": "c", "lease_until": "2000000000"})
-	view := friend.TaskOf(one, false).(*manager.Task)
+	view := manager.TaskOf(one, false)
 	expect.Equal(t, stateAt(view, time.Unix(1999999999, 0))+", "+stateAt(view, time.Unix(2000000000, 0)), "running, running (lease ended)")
 }

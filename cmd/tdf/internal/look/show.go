@@ -11,7 +11,6 @@ import (
 
 	"github.com/tdf-framework/tdf/cmd/tdf/internal/cli"
 	"github.com/tdf-framework/tdf/internal/admin"
-	"github.com/tdf-framework/tdf/internal/friend"
 	"github.com/tdf-framework/tdf/internal/jsonview"
 	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/manager"
@@ -179,7 +178,7 @@ func (v *view) json() jsonview.Object {
 	if v.State == task.Running {
 		v.addRunning(&others)
 	}
-	return friend.JSONOf(v.Task, others)
+	return v.Task.JSON(others)
 }
 
 // addRunning adds the worker of a running task, and the time since the last output.

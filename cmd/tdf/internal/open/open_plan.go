@@ -11,6 +11,7 @@ import (
 	"github.com/tdf-framework/tdf/cmd/tdf/internal/cli"
 	"github.com/tdf-framework/tdf/internal/config"
 	"github.com/tdf-framework/tdf/internal/format"
+	"github.com/tdf-framework/tdf/internal/managing"
 	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/program"
 	"github.com/tdf-framework/tdf/sweep"
@@ -185,7 +186,7 @@ func (p *plan) makeUpName(ctx context.Context) error {
 // new tasks of the campaign have keys, unless nothing will be opened.
 func (p *plan) readPoints(ctx context.Context) error {
 	if !p.dryRun {
-		err := p.m.BeginExtension(ctx, p.base.Group)
+		err := managing.Of(p.m.Manager).BeginExtension(ctx, p.base.Group)
 		p.isNew = errors.Is(err, task.ErrGroupEmpty)
 		if err != nil && !p.isNew {
 			return err

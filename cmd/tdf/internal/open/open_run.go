@@ -10,8 +10,10 @@ import (
 
 	"github.com/tdf-framework/tdf/cmd/tdf/internal/cli"
 	"github.com/tdf-framework/tdf/internal/format"
+	"github.com/tdf-framework/tdf/internal/managing"
 	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/manager"
+	"github.com/tdf-framework/tdf/redisstate"
 	"github.com/tdf-framework/tdf/sweep"
 )
 
@@ -96,7 +98,7 @@ func (r *OpenRun) mustStartOver(err error) bool {
 	if r.sweep.Rows == nil || r.sweep.isOnce() || !r.fresh && !r.extend {
 		return false
 	}
-	return manager.MustExtend(err) || r.extend && errors.Is(err, manager.ErrGroupTaken)
+	return managing.MustExtend(err) || r.extend && errors.Is(err, manager.ErrGroupTaken)
 }
 
 // startOver opens the tasks as an extension: only the tasks of extensions have keys, so that none is opened twice.
@@ -205,7 +207,7 @@ func (r *OpenRun) flush(ctx context.Context) error {
 			return err
 		}
 	}
-	opened, err := r.m.OpenAs(ctx, r.opener(), r.batch...)
+	opened, err := cli.OpenAs(ctx, r.opener(), r.batch...)
 	switch {
 	case errors.Is(err, task.ErrGroupDecided):
 		err = cli.Usagef("extend campaign %s: its completion was already acted on; choose another name", r.base.Group)
@@ -226,7 +228,9 @@ func (r *OpenRun) flush(ctx context.Context) error {
 			r.beside++
 			continue
 		case t.Existing:
-			r.holder = t
+			var failed error
+			r.holder, failed = r.m.Get(ctx, t.ID)
+			err = errors.Join(err, failed)
 		}
 		ids = append(ids, t.ID)
 	}
@@ -240,16 +244,17 @@ func (r *OpenRun) flush(ctx context.Context) error {
 }
 
 // opener returns the method that opens the next batch.
-func (r *OpenRun) opener() func(context.Context, ...manager.Definition) ([]*manager.Task, error) {
+func (r *OpenRun) opener() func(context.Context, ...manager.Definition) ([]redisstate.Opened, error) {
+	in := managing.Of(r.m.Manager)
 	switch {
 	case r.isNew:
-		return r.m.OpenFirst
+		return in.OpenFirst
 	case r.extend:
-		return r.m.OpenExtending
+		return in.OpenExtending
 	case r.fresh:
-		return r.m.OpenRest
+		return in.OpenRest
 	}
-	return r.m.Open
+	return in.Open
 }
 
 // count returns the number of opened tasks.

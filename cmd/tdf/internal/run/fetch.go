@@ -12,7 +12,7 @@ import (
 
 	"github.com/tdf-framework/tdf/internal/blob"
 	"github.com/tdf-framework/tdf/internal/bundle"
-	"github.com/tdf-framework/tdf/internal/friend"
+	"github.com/tdf-framework/tdf/internal/managing"
 	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/manager"
 	"github.com/tdf-framework/tdf/redisstate"
@@ -47,7 +47,7 @@ func (c *campaign) fetch(ctx context.Context, t *manager.Task) error {
 
 // fetchBlobs brings files that are blobs.
 func (c *campaign) fetchBlobs(ctx context.Context, t *manager.Task) error {
-	stored, err := friend.Of(c.m.Manager).Store.Read(ctx, []int64{t.ID}, redisstate.Want{Fields: redisstate.Blobs})
+	stored, err := managing.Of(c.m.Manager).Store.Read(ctx, []int64{t.ID}, redisstate.Want{Fields: redisstate.Blobs})
 	if err != nil || len(stored) == 0 || stored[0].Task == nil {
 		return err
 	}

@@ -71,11 +71,11 @@ func (c *campaign) openBatch(ctx context.Context, batch []fed) (halted bool, err
 	for i := range batch {
 		all[i] = batch[i].task
 	}
-	tasks, err := c.m.OpenAs(ctx, c.m.Open, all...)
+	tasks, err := cli.OpenAs(ctx, c.m.Open, all...)
 	for errors.Is(err, task.ErrGroupClosed) && len(tasks) == 0 { // batches are atomic
 		err = c.m.ExtendGroup(ctx, c.base.Group)
 		if err == nil {
-			tasks, err = c.m.OpenAs(ctx, c.m.Open, all...)
+			tasks, err = cli.OpenAs(ctx, c.m.Open, all...)
 		}
 	}
 	c.mu.Lock()

@@ -9,7 +9,7 @@ import (
 
 	"github.com/tdf-framework/tdf/cmd/tdf/internal/cli"
 	"github.com/tdf-framework/tdf/internal/blob"
-	"github.com/tdf-framework/tdf/internal/friend"
+	"github.com/tdf-framework/tdf/internal/managing"
 	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/sweep"
 )
@@ -84,7 +84,7 @@ func (c *campaign) store(ctx context.Context, path string) (task.Blob, error) {
 
 // openBlobs returns the store of the blobs, if this machine has their directory.
 func (c *campaign) openBlobs(ctx context.Context) (blob.Store, error) {
-	store := friend.Of(c.m.Manager).Store
+	store := managing.Of(c.m.Manager).Store
 	id, path, err := store.BlobPlace(ctx)
 	if err != nil {
 		return nil, err

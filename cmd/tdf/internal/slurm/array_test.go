@@ -33,7 +33,7 @@ func TestNoPartOfAnArrayStarts(t *testing.T) {
 
 		base.Group += "-2"
 		expect.NoError(t, m.Pauses().Begin(t.Context(), tdf.Pausable{Group: base.Group}))
-		expect.Result(m.OpenAs(t.Context(), m.Open, base)).OK(t)
+		expect.Result(cli.OpenAs(t.Context(), m.Open, base)).OK(t)
 		expect.NoError(t, squeue(t.Context(), a, []string{"-ho", "%i %r"}))
 		expect.Equal(t, out.String(), "2_[1] JobHeldAdmin\n")
 		expect.NoError(t, scancel(t.Context(), a, []string{"2"}))

@@ -164,7 +164,7 @@ func (j *job) number(p *task.Properties, place int, first int64, never bool) err
 
 // openFirst opens the first task.
 func (j *job) openFirst(ctx context.Context, m *cli.Client, base task.Properties) (int64, error) {
-	tasks, err := m.OpenAs(ctx, m.Open, base)
+	tasks, err := cli.OpenAs(ctx, m.Open, base)
 	if err != nil {
 		return 0, err
 	}
@@ -182,7 +182,7 @@ func (j *job) openArray(ctx, interrupted context.Context, m *cli.Client, base ta
 	if err != nil {
 		return 0, err
 	}
-	tasks, err := m.OpenAs(ctx, m.Open, base)
+	tasks, err := cli.OpenAs(ctx, m.Open, base)
 	if err == nil {
 		id = tasks[0].ID
 	}
@@ -213,7 +213,7 @@ func (j *job) openElements(ctx context.Context, m *cli.Client, base task.Propert
 		}
 		batch = append(batch, p)
 	}
-	_, err := m.OpenAs(ctx, m.Open, batch...)
+	_, err := cli.OpenAs(ctx, m.Open, batch...)
 	return err
 }
 

@@ -1,6 +1,4 @@
-// Package batcher sends what concurrent callers want to send to Redis in common calls, as a database commits groups of
-// transactions.
-package batcher
+package managing
 
 import (
 	"context"
@@ -12,7 +10,8 @@ import (
 	"github.com/tdf-framework/tdf/redisstate/conn"
 )
 
-// A Batcher sends items in at most two calls at a time. If no call is under way, it sends a caller's items at once, so
+// A Batcher sends what concurrent callers want to send to Redis in common calls, as a database commits groups of
+// transactions: at most two calls at a time. If no call is under way, it sends a caller's items at once, so
 // a single caller never waits. The items that arrive during a call go together in the next call, so many callers cost
 // Redis few calls. The second call starts when it has as many items as the first: the callers then prepare items while
 // Redis works, and the calls do not become small. Set the functions before the first use.
