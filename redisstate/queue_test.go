@@ -222,6 +222,21 @@ func TestWakeOfRequirement(t *testing.T) {
 	expect.True(t, w.Wait(t.Context(), 60e9), "no token came for the requirement")
 }
 
+// The first task of a new requirement wakes workers of any kind, because none of them waits for its tokens yet.
+func TestWakeOfANewRequirement(t *testing.T) {
+	onEach(t, func(t *testing.T, s *Store) {
+		other := offerOf("b")
+		w := s.WakeWorker(&other, nil)
+		defer w.Close()
+		woken := make(chan bool)
+		go func() { woken <- w.Wait(t.Context(), ever) }()
+		mustOpen(t, s, placed("a", 3))
+		expect.True(t, <-woken, "a new requirement woke no waker")
+		mustOpen(t, s, placed("a", 4))
+		expect.Equal(t, expect.Result(s.Redis.LLen(t.Context(), s.Keys.WakeRequirements()).Result()).Value(t), 7)
+	})
+}
+
 // A worker finds a task behind tasks of many priorities that are put off for it.
 func TestPositionsPassPriorities(t *testing.T) {
 	s := newStore(t)

@@ -13,18 +13,19 @@ import (
 // returns what the worker has free, so that it takes no token of a task that does not fit. It may be nil.
 func (s *Store) WakeWorker(offer *class.Offer, free func() class.Capacities) *conn.Waker {
 	lists := wakeLists{store: s, offer: (&ClaimParams{Offer: offer}).offer(), free: free}
-	return s.Waker(lists.get) // also during pauses
+	return s.Waker(lists.get, lists.took) // also during pauses
 }
 
 // WakeServer returns a Waker for executed tasks.
-func (s *Store) WakeServer() *conn.Waker { return s.Waker(only(s.Keys.WakeServer())) }
+func (s *Store) WakeServer() *conn.Waker { return s.Waker(only(s.Keys.WakeServer()), nil) }
 
 // WakeManager returns a Waker for finished tasks. It gets tokens only after a call of [Store.ManagerHeartbeat].
-func (s *Store) WakeManager() *conn.Waker { return s.Waker(only(s.Keys.WakeManager(s.Boot()))) }
+func (s *Store) WakeManager() *conn.Waker { return s.Waker(only(s.Keys.WakeManager(s.Boot())), nil) }
 
 func only(key string) func() []string { return func() []string { return []string{key} } }
 
-// wakeLists are the wake lists for which an idle worker waits: those of the requirements that it serves.
+// wakeLists are the wake lists for which an idle worker waits: those of the requirements that it serves, and the one for
+// new requirements, which it may serve, too. Its claim then finds out.
 type wakeLists struct {
 	store *Store
 	offer *class.Offer
@@ -63,7 +64,16 @@ func (l *wakeLists) get() (keys []string) {
 			keys = append(keys, list.key)
 		}
 	}
-	return keys
+	return append(keys, l.store.Keys.WakeRequirements())
+}
+
+// took makes the worker wait for the tokens of a new requirement, too.
+func (l *wakeLists) took(key string) {
+	if key == l.store.Keys.WakeRequirements() {
+		l.mu.Lock()
+		l.next = time.Time{}
+		l.mu.Unlock()
+	}
 }
 
 // all returns the wake lists. Without an answer of Redis, they are those of the last answer.

@@ -15,7 +15,8 @@ import (
 type Waker struct {
 	conn *Conn
 	rdb  *redis.Client
-	keys func() []string // the lists; BLPOP takes a token of the first list that has one
+	keys func() []string  // the lists; BLPOP takes a token of the first list that has one
+	took func(key string) // called with the list of each token before it is handed over; nil does nothing
 
 	mu       sync.Mutex
 	waiting  bool // a call of Wait is under way
@@ -27,8 +28,8 @@ type Waker struct {
 // longestBlock is the time for which one BLPOP waits for a token. Redis may answer a little later.
 const longestBlock = 2 * time.Second
 
-// Waker returns a Waker for the lists that keys returns.
-func (s *Conn) Waker(keys func() []string) *Waker {
+// Waker returns a Waker for the lists that keys returns. It calls took, if it is not nil, with the list of each token.
+func (s *Conn) Waker(keys func() []string, took func(key string)) *Waker {
 	options := *s.options
 	options.PoolSize = 1
 	options.OnConnect = nil
@@ -36,7 +37,7 @@ func (s *Conn) Waker(keys func() []string) *Waker {
 	options.Dialer = func(ctx context.Context, network, addr string) (net.Conn, error) {
 		return dial(context.WithValue(ctx, idleTimeoutKey{}, longestBlock+idleTimeout), network, addr)
 	}
-	return &Waker{conn: s, rdb: redis.NewClient(&options), keys: keys, tokens: make(chan struct{}, 1)}
+	return &Waker{conn: s, rdb: redis.NewClient(&options), keys: keys, took: took, tokens: make(chan struct{}, 1)}
 }
 
 // Close closes the Waker's connection, and waits until its goroutine has ended.
@@ -55,10 +56,8 @@ func (w *Waker) Wait(ctx context.Context, d time.Duration) bool {
 	if !w.ready(ctx, d) {
 		return false
 	}
-	if len(w.keys()) > 0 {
-		w.begin()
-		defer w.end()
-	}
+	w.begin()
+	defer w.end()
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
@@ -103,18 +102,16 @@ func (w *Waker) end() {
 // block puts the token back into the list, for another client.
 func (w *Waker) block() {
 	for {
-		keys := w.keys()
-		if len(keys) == 0 { // the requirements have gone
-			w.goOn(redis.ErrClosed)
-			return
-		}
 		args := []any{"BLPOP"}
-		for _, key := range keys {
+		for _, key := range w.keys() {
 			args = append(args, key)
 		}
 		token, err := w.rdb.Do(context.Background(), append(args, longestBlock.Seconds())...).StringSlice()
 		_, away := outage(err)
 		w.conn.cluster.redirected(context.Background(), err)
+		if err == nil && w.took != nil {
+			w.took(token[0])
+		}
 		handed := (err == nil || away) && w.hand()
 		if err == nil && !handed {
 			w.rdb.LPush(context.Background(), token[0], "1")

@@ -120,6 +120,7 @@ func (k Names) WorkerCount() string               { return k.Key("worker_id") }
 func (k Names) WorkerNumber(name string) string   { return k.Key("worker_id:" + name) }
 func (k Names) WakeOpen() string                  { return k.Key("wake:open") }
 func (k Names) WakeFor(requirement string) string { return k.Key("wake:" + requirement) }
+func (k Names) WakeRequirements() string          { return k.Key("wake:requirements") }
 func (k Names) WakeServer() string                { return k.Key("wake:server") }
 func (k Names) WakeManager(boot string) string    { return k.Key("wake:manager:" + boot) }
 func (k Names) Program(sha256 string) string      { return k.Key("program:" + sha256) }

@@ -115,11 +115,13 @@ local function use_places(open)
     bulk('ZREM', placed, ids)
   end
 
-  -- If there are many requirements, each new one removes some that have no due tasks. The last number stays.
+  -- If there are many requirements, each new one removes some that have no due tasks. The last number stays. Idle
+  -- workers do not wait for tokens of a new requirement yet, so the function wakes some of any kind.
   local function number_requirement(name)
     if type(try('ZSCORE', requirements, name)) == 'string' then return end
     local last = try('ZREVRANGE', requirements, 0, 0, 'WITHSCORES')
     try('ZADD', requirements, string.format('%.0f', (tonumber(last[2]) or 0) + 1), name)
+    wake(wakes .. 'requirements', MOST_TOKENS)
     if try('ZCARD', requirements) <= KEPT_REQUIREMENTS then return end
     for _, idle in ipairs(try('ZRANDMEMBER', requirements, 32)) do
       if idle ~= name and call('HEXISTS', first_of, idle) == 0 then call('ZREM', requirements, idle) end
