@@ -26,9 +26,10 @@ const (
 
 // A ClaimRequest asks for tasks.
 type ClaimRequest struct {
-	Most   int     `json:"most,omitempty" doc:"the largest number of tasks, up to 100; 1 if it is missing"`
-	Wait   float64 `json:"wait,omitempty" doc:"seconds to wait for a task if there is none, up to 60, and up to two thirds of the lease"`
-	Number int64   `json:"number,omitempty" doc:"the number of the claim, from 1 up; if you get no answer, repeat the call with the same number, and you get the same tasks"`
+	Most     int     `json:"most,omitempty" doc:"the largest number of tasks, up to 100; 1 if it is missing, unless the claim prefetches tasks"`
+	Prefetch int     `json:"prefetch,omitempty" doc:"the largest number of further tasks, which you start later; together with most, up to 100"`
+	Wait     float64 `json:"wait,omitempty" doc:"seconds to wait for a task if there is none, up to 60, and up to two thirds of the lease"`
+	Number   int64   `json:"number,omitempty" doc:"the number of the claim, from 1 up; if you get no answer, repeat the call with the same number, and you get the same tasks"`
 	// TimeLeft is like [redisstate.ClaimParams.TimeLeft], in seconds.
 	TimeLeft float64 `json:"time_left,omitempty" doc:"seconds for which your programs may still run; you get no task with a longer min_time; without it, they have no limit"`
 
@@ -75,13 +76,16 @@ type Claimed struct {
 	Now     time.Time     `json:"now,omitzero" doc:"the time by Redis's clock, to which all other times belong"`
 	Lease   float64       `json:"lease" doc:"seconds; renew each claim whenever a third of this time has passed"`
 	Drained string        `json:"drained,omitempty" doc:"who has drained the worker; it gets no tasks until it is resumed"`
+	Reports []Reported    `json:"reports,omitempty" doc:"an answer to each report, in the same order"`
 }
 
 // A ClaimedTask is a task to run. A text that is not UTF-8 is only in the member that ends in _base64.
 type ClaimedTask struct {
-	ID      int64  `json:"id"`
-	Round   int    `json:"round"`
-	Claim   string `json:"claim" doc:"names this run of the task, together with id and round, in renewals and reports"`
+	ID         int64  `json:"id"`
+	Round      int    `json:"round"`
+	Claim      string `json:"claim" doc:"names this run of the task, together with id and round, in renewals and reports"`
+	Prefetched bool   `json:"prefetched,omitempty" doc:"you may start the task later, or release it unstarted"`
+
 	Program string `json:"program"`
 	Source  string `json:"source,omitempty" doc:"where to get the program, if the task has a source"`
 
@@ -108,12 +112,14 @@ type ClaimedTask struct {
 }
 
 func (r *ClaimRequest) check() error {
-	if r.Most == 0 {
+	if r.Most == 0 && r.Prefetch == 0 {
 		r.Most = 1
 	}
 	switch {
 	case r.Most < 0 || r.Most > mostClaims:
 		return invalid("most: want 1 to %d", mostClaims)
+	case r.Prefetch < 0 || r.Prefetch > mostClaims-r.Most:
+		return invalid("prefetch: want at least 0, and together with most at most %d", mostClaims)
 	case !(r.Wait >= 0 && r.Wait <= longestWait.Seconds()):
 		return invalid("wait: want 0 to %v seconds", longestWait.Seconds())
 	case !(r.TimeLeft >= 0 && r.TimeLeft <= longestTime.Seconds()):
@@ -281,7 +287,9 @@ func (b *Broker) begin(ctx context.Context, t *access.Token, id string, r *Claim
 		v.Offer.Queues = r.Queues
 		err = checkQueues(&v.Offer, t)
 	}
-	request = redisstate.ClaimParams{Worker: v.worker, Most: r.Most, Lease: v.Lease, IDs: v.claimIDs(rand.Text())}
+	request = redisstate.ClaimParams{
+		Worker: v.worker, Most: r.Most, Prefetch: r.Prefetch, Lease: v.Lease, IDs: v.claimIDs(rand.Text()),
+	}
 	if err == nil {
 		request.Require, err = r.required(t)
 	}
@@ -419,7 +427,7 @@ func (b *Broker) earlier(ctx context.Context, claims []redisstate.Claim) (map[in
 func taskOf(x redisstate.Claim, now task.Time, base64 bool) ClaimedTask {
 	t := x.Task
 	out := ClaimedTask{
-		ID: t.ID, Round: t.Round, Claim: x.ID, Program: t.Program, Source: t.Source, Campaign: t.Group,
+		ID: t.ID, Round: t.Round, Claim: x.ID, Prefetched: t.Current().Prefetched, Program: t.Program, Source: t.Source, Campaign: t.Group,
 		After: t.Links > 0, Args: []string{}, Fetch: t.Fetch, Blobs: t.Blobs,
 	}
 	out.Input, out.InputBase64 = text(t.Input, base64)

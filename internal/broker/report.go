@@ -63,7 +63,7 @@ type Report struct {
 	Later     *float64 `json:"later,omitempty" doc:"for fail: the task is released, and runs again after this number of seconds"`
 	Unfit     bool     `json:"unfit,omitempty" doc:"for fail: the task is released, because this worker cannot run it, but another one may"`
 
-	Unstarted bool `json:"unstarted,omitempty" doc:"for fail: no worker could have started the program; after several such failures, tasks of the program are held"`
+	Unstarted bool `json:"unstarted,omitempty" doc:"for fail: no worker could have started the program; after several such failures, tasks of the program are held. For release: the task was prefetched, and has not started"`
 
 	Seconds    float64 `json:"seconds,omitempty" doc:"how long the round ran; missing: since the claim"`
 	CPUSeconds float64 `json:"cpu_seconds,omitempty"`
@@ -97,8 +97,8 @@ func (r *Report) check() error {
 		return invalid("exit: want 0 to 255")
 	case r.Stdout != "" && r.StdoutBase64 != nil || r.Stderr != "" && r.StderrBase64 != nil:
 		return invalid("want a text either as it is or in base64")
-	case (kinds > 0 || r.Unstarted) && !fails:
-		return invalid("permanent, later, unfit and unstarted are only for fail")
+	case kinds > 0 && !fails || r.Unstarted && !fails && r.Action != "release":
+		return invalid("permanent, later and unfit are only for fail, and unstarted only for fail and release")
 	case kinds > 1:
 		return invalid("want at most one of permanent, later and unfit")
 	case r.Later != nil && !finite(*r.Later):

@@ -32,6 +32,8 @@ func (x *reportDelivery) decide(now task.Time) {
 		x.Way = Unfit
 	case x.Report.Later != nil:
 		x.Way, x.Delay = Later, task.Seconds(*x.Report.Later)
+	case x.Action == "release" && x.Report.Unstarted && x.Task.Current().Prefetched:
+		x.Way = Unclaimed
 	case x.Action == "release":
 		x.Way = Released
 	case x.Action == "time_out":

@@ -116,20 +116,34 @@ func (a *api) heartbeat(ctx context.Context, c *call, in *heartbeatInput) (*out[
 	return answerOf(a.broker.Heartbeat(ctx, &c.token, in.Session, runs))
 }
 
+// claimRequest is a claim that also reports rounds, so that a worker makes one call for each task.
+type claimRequest struct {
+	broker.ClaimRequest
+	Reports []report `json:"reports,omitempty" doc:"rounds that have ended; they are reported before the claim, and count if the claim is refused"`
+}
+
 type claimInput struct {
-	Session string               `path:"session" maxLength:"200" doc:"the session that the registration returned"`
-	Body    *broker.ClaimRequest `required:"false"`
+	Session string        `path:"session" maxLength:"200" doc:"the session that the registration returned"`
+	Body    *claimRequest `required:"false"`
 }
 
 func (a *api) claimTasks(ctx context.Context, c *call, in *claimInput) (*out[broker.Claimed], error) {
 	if in.Body == nil {
-		in.Body = &broker.ClaimRequest{}
+		in.Body = &claimRequest{}
 	}
-	claim, err := a.broker.Claim(ctx, &c.token, in.Session, *in.Body)
+	reported := &out[outcomes]{}
+	var err error
+	if len(in.Body.Reports) > 0 {
+		reported, err = a.reportRounds(ctx, c, &reportInput{in.Session, in.Body.Reports})
+	}
 	if err != nil {
 		return nil, err
 	}
-	c.undo = claim.Undo
+	claim, err := a.broker.Claim(ctx, &c.token, in.Session, in.Body.ClaimRequest)
+	if err != nil {
+		return nil, err
+	}
+	claim.Reports, c.undo = reported.Body.Reports, claim.Undo
 	if claim.Waits {
 		c.later = func() { a.waitForTasks(c, claim) }
 	}

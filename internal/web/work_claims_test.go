@@ -62,6 +62,45 @@ func TestRepeatedClaims(t *testing.T) {
 	expect.Len(t, w.claim(`{"number":8}`).Tasks, 1, "a claim that got nothing goes on")
 }
 
+// A claim can report rounds before it claims. A repeated one gets the same tasks and answers. If a report is refused, the
+// claim gets no task.
+func TestClaimsThatReport(t *testing.T) {
+	s := newSite(t, Options{})
+	s.open(handled(4)...)
+	w := s.worker()
+	first := w.claim(`{"most":2,"number":1}`).Tasks
+	expect.MustLen(t, first, 2)
+	done := func(x broker.ClaimedTask) string { return "{" + of(x) + `,"action":"complete","result":1}` }
+	w.refused(422, "claims", `{"number":2,"reports":[{`+of(first[0])+`}]}`, `{"number":2,"reports":[`+done(first[0])+","+done(first[0])+`]}`)
+	w.refused(403, "claims", `{"number":2,"reports":[{"id":1,"round":0,"claim":"x","action":"complete"}]}`)
+	for range 2 {
+		got := w.claim(`{"most":1,"number":2,"reports":[` + done(first[0]) + "," + done(first[1]) + `]}`)
+		expect.MustLen(t, got.Tasks, 1)
+		expect.Equal(t, got.Tasks[0].ID, 3)
+		expect.MustLen(t, got.Reports, 2)
+		expect.True(t, got.Reports[1] == broker.Reported{ID: 2, Accepted: true}, got.Reports)
+	}
+	expect.Equal(t, s.task(2).State, task.Succeeded)
+	expect.Equal(t, s.task(4).State, task.Open)
+}
+
+// A worker may prefetch tasks, and release them unstarted: they are open again in the same round.
+func TestPrefetchedTasksOverHTTP(t *testing.T) {
+	s := newSite(t, Options{})
+	s.open(handled(8)...)
+	w := s.worker()
+	got := w.claim(`{"most":1,"prefetch":3}`).Tasks
+	expect.Compare(t, len(got), ">", 1)
+	expect.Equal(t, got[0].Prefetched, false)
+	last := got[len(got)-1]
+	expect.True(t, last.Prefetched)
+	w.report(last, `"action":"release","unstarted":true`)
+	w.report(got[0], `"action":"release","unstarted":true`)
+	expect.Equal(t, s.task(last.ID).State, task.Open)
+	expect.Equal(t, s.task(last.ID).Round, 0)
+	expect.Equal(t, s.task(got[0].ID).Round, 1, "it may have started")
+}
+
 // handled defines tasks without a source.
 func handled(n int) []manager.Definition {
 	all := make([]manager.Definition, n)

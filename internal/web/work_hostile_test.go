@@ -240,7 +240,7 @@ func TestHostileClaims(t *testing.T) {
 	s := newSite(t, Options{})
 	s.open(handled(150)...)
 	w := s.worker()
-	w.refused(422, "claims", `{"most":1000000000}`, `{"most":101}`, `{"most":-1}`, `{"most":1.5}`, `{"wait":-1}`, `{"time_left":-1}`, `{"time_left":1e300}`, `{"time_left":"inf"}`, `{"wait":61}`, `{"wait":"inf"}`, `{"wait":1e999}`, `{"wait":1e308}`, `{"number":-1}`,
+	w.refused(422, "claims", `{"most":1000000000}`, `{"prefetch":-1}`, `{"prefetch":101}`, `{"most":99,"prefetch":2}`, `{"prefetch":9223372036854775807}`, `{"prefetch":0.5}`, `{"reports":[{}]}`, `{"reports":{}}`, `{"most":101}`, `{"most":-1}`, `{"most":1.5}`, `{"wait":-1}`, `{"time_left":-1}`, `{"time_left":1e300}`, `{"time_left":"inf"}`, `{"wait":61}`, `{"wait":"inf"}`, `{"wait":1e999}`, `{"wait":1e308}`, `{"number":-1}`,
 		`{"number":800000001}`, `{"number":9223372036854775807}`, `{"number":1.5}`, `{"lease":1}`, "[]", `{"most":`, strings.Repeat("[", 100_000))
 	n := len(w.claim(`{"most":100,"number":800000000}`).Tasks) // fewer than 100 if Redis has no time for all of them
 	expect.Compare(t, n, ">", 0)
@@ -269,7 +269,7 @@ func TestHostileReports(t *testing.T) {
 	run := of(one)
 	var bodies []string
 	for _, members := range []string{
-		"", `,"action":"steal"`, `,"action":"complete","exit":-1`, `,"action":"complete","exit":256`, `,"action":"complete","exit":"0"`, `,"action":"complete","later":1`, `,"action":"fail","later":-1`,
+		"", `,"action":"steal"`, `,"action":"complete","exit":-1`, `,"action":"complete","exit":256`, `,"action":"complete","exit":"0"`, `,"action":"complete","later":1`, `,"action":"complete","unstarted":true`, `,"action":"fail","later":-1`,
 		`,"action":"fail","later":1e999`, `,"action":"fail","later":1e300`, `,"action":"fail","later":1,"permanent":true`, `,"action":"fail","unfit":true,"permanent":true`, `,"action":"release","open":[{}]`,
 		`,"action":"fail","open":[{}]`, `,"action":"complete","seconds":-1`, `,"action":"complete","max_rss":-1`, `,"action":"complete","stdout_bytes":-1`, `,"action":"complete","files":"YQ==","files_kept":"x"`, `,"action":"complete","stdout":"a","stdout_base64":"YQ=="`, `,"action":"complete","error":"x"`,
 		`,"action":"complete","open":[{"programme":"p"}]`, `,"action":"complete","open":[{"max_fails":-1}]`, `,"action":"complete","open":1`, `,"action":"complete","worker":"x"`, `,"action":"complete","stdout_base64":"?"`,
