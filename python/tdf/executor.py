@@ -43,8 +43,9 @@ LOOK_AGAIN = 5.0  # seconds without a result after which the executor looks whet
 
 NO_WORKER = ("no_worker", "unserved", "no_handler")  # codes of reasons (docs/operations.md)
 
-# What the caller has read is of no use for longer, and what it never reads is removed after a week.
-KEPT = {"keep_archived": 600, "keep_finished": 7 * 86400}
+# What the caller has read is of no use for longer: 1,000 short calls a second would fill Redis, and large results the disk. What it
+# never reads is removed after a week.
+KEPT = {"keep_archived": 60, "keep_finished": 7 * 86400}
 
 Call = Tuple[Callable[..., Any], Tuple[Any, ...], Dict[str, Any]]
 

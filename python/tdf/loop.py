@@ -9,13 +9,15 @@ import json
 import logging
 import math
 import os
+import queue
 import signal
 import socket
 import threading
 import time
 import traceback
 import uuid
-from typing import Any, Callable, Dict, Iterable, List, Optional, TypeVar
+from collections import deque
+from typing import Any, Callable, Deque, Dict, Iterable, List, Optional, Tuple, TypeVar
 
 from .client import Client, Row
 from .errors import APIError, TDFError
@@ -24,6 +26,8 @@ log = logging.getLogger("tdf")
 
 MOST_WAIT = 20.0  # seconds for which a claim waits
 MOST_CLAIMS = 100  # of a call
+SHORT_RUN, PREFETCHED, REPORTED_AFTER, LAST_RUNS = 0.02, 0.05, 0.025, 16  # as in worker/prefetch.go
+MOST_JOINT = 64 << 10  # characters of a report that travels with a claim and other reports
 MOST_ERROR = 30_000  # characters of an error; its end says most
 FOLLOWED_PAUSE = 1.0  # seconds between two renewals of a task that a person follows
 LOST = ("not_found", "taken", "expired")  # the codes of a session that has ended
@@ -63,6 +67,8 @@ class Task:
 
     def __init__(self, row: Row) -> None:
         self.id, self.round, self.program = int(row["id"]), int(row["round"]), str(row["program"])
+        self.path = ""  # of the worker's session
+        self.began = self.ended = 0.0  # when the handler was called, and when it returned
         self.run = {name: row[name] for name in ("id", "round", "claim")}
         self.input = str(row.get("input", ""))
         self.data = binary(row, "input") or b""
@@ -98,6 +104,7 @@ class Task:
             self._timer.start()
 
     def end(self) -> None:
+        self.ended = time.monotonic()
         if self._timer:
             self._timer.cancel()
 
@@ -144,8 +151,13 @@ class Worker:
         self.client.patience = math.inf  # an outage ends no round
         self.queues, self.tags = list(queues), list(tags)
         self.handlers: Dict[str, Handler] = {}
-        self._free = threading.Semaphore(slots)
+        self._free, self._threads = slots, 0
         self._held: Dict[int, Task] = {}
+        self._claimed: "queue.SimpleQueue[Task]" = queue.SimpleQueue()
+        self._ended: List[Tuple[Task, Row]] = []  # rounds that the next claim reports
+        self._runs: Deque[float] = deque(maxlen=LAST_RUNS)  # seconds
+        self._gathers = False  # a claim follows soon
+        self._news = threading.Event()  # there are free slots or ended rounds, or the worker stops
         self._lock = threading.Lock()
         self.grace, self._signals, self._same_signal = grace, 0, False
         self._stopping = threading.Event()
@@ -233,6 +245,7 @@ class Worker:
     def stop(self) -> None:
         """Lets run return when the running tasks have finished. Any thread may call it."""
         self._stopping.set()
+        self._news.set()
 
     def _guard(self, loop: Callable[[], None]) -> None:
         try:
@@ -261,9 +274,9 @@ class Worker:
         self._numbers = itertools.count(1)
         log.info("worker %s runs %s", answer["worker"], ", ".join(self.handlers))
 
-    def _begin_again(self, why: APIError) -> None:
+    def _begin_again(self, why: TDFError) -> None:
         """Begins another session after the server has given this one up, as after a long sleep of the machine."""
-        if why.code not in LOST:
+        if getattr(why, "code", "") not in LOST:
             raise why
         log.warning("%s; the worker registers again", why)
         with self._lock:
@@ -272,54 +285,133 @@ class Worker:
         self._register()
 
     def _claim_all(self) -> None:
+        """Claims tasks for the free slots, and reports the rounds that have ended with the next claim. If rounds are short,
+        it prefetches tasks, and a call reports many rounds (worker/prefetch.go).
+        """
         while not self._stopping.is_set():
-            slots = self._take_slots()
-            if self._stopping.wait(max(0.0, self._resumes - time.monotonic())):
-                return
-            body = {"most": 1 if self._unfit else slots, "wait": min(MOST_WAIT, self.lease / 3), "number": next(self._numbers)}
-            rows: List[Row] = []
-            try:
-                # a numbered claim may be repeated
-                rows = self.client.call("POST", self._path + "/claims", body, repeat=True, action="claim tasks")["tasks"]
-            except APIError as error:
-                if self._stopping.is_set():
-                    return
+            with self._lock:
+                self._news.clear()
+                now = time.monotonic()
+                free = self._free + len(self._ended)
+                prefetch = self._goal() - max(0, -free)
+                due = bool(self._ended) and (free >= 0 or now - self._ended[0][0].ended >= REPORTED_AFTER)
+                waits, pause = free > 0 and not self._ended, self._resumes - now
+                self._gathers = not waits
+                ended, self._ended = (self._ended, []) if due else ([], self._ended)
+                late = free < 0 and any(0 < task.began < now - PREFETCHED for task in self._held.values() if not task.ended)
+            if late:
+                self._give_back()
+            if due and (free < 0 or pause > 0) and prefetch <= 0:
+                self._report(ended)
+            elif waits and pause > 0:
+                self._stopping.wait(pause)
+            elif due or waits:
+                most = min(max(0, free), 1 if self._unfit else MOST_CLAIMS)
+                self._claim(most, min(prefetch, MOST_CLAIMS - most), ended, min(MOST_WAIT, self.lease / 3) if waits else 0)
+            else:
+                self._news.wait(REPORTED_AFTER if self._ended or free < 0 else None)
+        with self._lock:
+            ended, self._ended, self._gathers = self._ended, [], False
+        self._give_back()
+        self._report(ended)
+
+    def _goal(self) -> int:
+        """Returns how many tasks to have beyond those that run."""
+        mean = sum(self._runs) / LAST_RUNS
+        return 0 if len(self._runs) < LAST_RUNS or mean >= SHORT_RUN or self._unfit else min(int(self.slots * PREFETCHED / mean), MOST_CLAIMS)
+
+    def _give_back(self) -> None:
+        """Gives back the tasks that have not started: others may have time for them."""
+        unstarted: List[Task] = []
+        try:
+            while True:
+                unstarted.append(self._claimed.get_nowait())
+        except queue.Empty:
+            pass
+        self._runs.clear()
+        if unstarted:
+            self._last_call("POST", "/reports", [{**task.run, "action": "release", "unstarted": True} for task in unstarted], "give tasks back")
+        for task in unstarted:
+            self._let_go(task)
+
+    def _claim(self, most: int, prefetch: int, ended: List[Tuple[Task, Row]], wait: float) -> None:
+        body: Row = {"most": most, "wait": wait, "number": next(self._numbers)}
+        if prefetch > 0 and not wait:
+            body["prefetch"] = prefetch
+        if ended:
+            body["reports"] = [{**task.run, **report} for task, report in ended]
+        rows: List[Row] = []
+        try:
+            # a numbered claim may be repeated
+            answer = self.client.call("POST", self._path + "/claims", body, repeat=True, action="claim tasks")
+            rows = answer["tasks"]
+            for (task, _), reported in zip(ended, answer.get("reports", ())):
+                self._reported(task, reported)
+        except TDFError as error:
+            self._report(ended)  # one of them may be the reason
+            if not self._stopping.is_set() and (not ended or getattr(error, "code", "") in LOST):
                 self._begin_again(error)
-            if self._stopping.is_set():
-                return self._release([Task(row) for row in rows])
-            for task in map(Task, rows):
-                self._start(task)
-            for _ in range(slots - len(rows)):
-                self._free.release()
+        if self._stopping.is_set():
+            return self._release([Task(row) for row in rows])
+        for task in map(Task, rows):
+            self._start(task)
+
+    def _report(self, ended: List[Tuple[Task, Row]]) -> None:
+        for task, report in ended:
+            self._send(task, report)
 
     def _start(self, task: Task) -> None:
+        task.path = self._path
         with self._lock:
             earlier = self._held.get(task.id)
             self._held[task.id] = task
+            self._free -= 1
+            begins = self._threads < self.slots
+            self._threads += begins
         if earlier is not None:
             earlier.cancelled.set()  # its lease has ended
-        threading.Thread(target=self._guard, args=(lambda path=self._path: self._work(task, path),), daemon=True).start()
-
-    def _take_slots(self) -> int:
-        self._free.acquire()
-        slots = 1
-        while slots < min(self.slots, MOST_CLAIMS) and self._free.acquire(blocking=False):
-            slots += 1
-        return slots
-
-    def _work(self, task: Task, path: str) -> None:
         task.begin()
+        self._claimed.put(task)
+        if begins:
+            threading.Thread(target=self._guard, args=(self._work,), daemon=True).start()
+
+    def _work(self) -> None:
+        """Runs the tasks of a slot, one after the other."""
+        while True:
+            task = self._claimed.get()
+            report = self._run(task)
+            joins = report is not None and report["action"] == "complete" and sum(len(str(value)) for value in report.values()) < MOST_JOINT
+            with self._lock:
+                joins = joins and self._gathers and task.path == self._path
+                if joins and report:
+                    self._ended.append((task, report))
+            if joins:
+                self._news.set()
+            elif report:
+                self._send(task, report)
+            else:
+                self._let_go(task)
+
+    def _run(self, task: Task) -> Optional[Row]:
+        """Runs a task, and returns its report, or None if it was cancelled or is lost."""
+        if task.cancelled.is_set():
+            return None
+        task.began = time.monotonic()
         report = self._report_of(task)
         task.end()
+        with self._lock:
+            self._runs.append(task.ended - task.began)
         if task.timed_out:
-            report = {"action": "time_out", **{name: report[name] for name in ("stdout_base64", "stderr_base64") if name in report}}
-        if task.timed_out or not task.cancelled.is_set():
-            self._send(task, path, report)
+            return {"action": "time_out", **{name: report[name] for name in ("stdout_base64", "stderr_base64") if name in report}}
+        self._pause(task.pauses or bool(report.get("unfit")))
+        return None if task.cancelled.is_set() else {**report, "seconds": round(task.ended - task.began, 6)}
+
+    def _let_go(self, task: Task) -> None:
         with self._lock:
             if self._held.get(task.id) is task:
                 del self._held[task.id]
-        self._pause(task.pauses or bool(report.get("unfit")))
-        self._free.release()
+            self._free += 1
+        self._news.set()
 
     def _pause(self, unfit: bool) -> None:
         """Pauses claims after a round that did not fit this worker, or for which it lacked something, and for twice as long
@@ -347,22 +439,28 @@ class Worker:
                 report[name] = base64.b64encode(printed).decode()
         return report
 
-    def _send(self, task: Task, path: str, report: Row) -> None:
+    def _send(self, task: Task, report: Row) -> None:
         """Reports how a round has ended. If the API refuses the report for good, the round fails, and its error
         says why.
         """
         try:
-            self._send_once(task, path, report)
+            self._send_once(task, report)
         except TDFError as error:
             log.warning("%s", error)
             if not isinstance(error, APIError) or error.code not in LOST:
-                self._send_once(task, path, {"action": "fail", "error": str(error), "permanent": True})
+                self._send_once(task, {"action": "fail", "error": str(error), "permanent": True})
+                return
+            self._let_go(task)
 
-    def _send_once(self, task: Task, path: str, report: Row) -> None:
+    def _send_once(self, task: Task, report: Row) -> None:
         # a report may come twice
-        answer = self.client.call("POST", path + "/reports", {**task.run, **report}, repeat=True, action=f"report task {task.id}")
-        if not answer["reports"][0]["accepted"]:
-            log.warning("task %d: %s", task.id, answer["reports"][0].get("detail"))
+        answer = self.client.call("POST", task.path + "/reports", {**task.run, **report}, repeat=True, action=f"report task {task.id}")
+        self._reported(task, answer["reports"][0])
+
+    def _reported(self, task: Task, answer: Row) -> None:
+        if not answer["accepted"]:
+            log.warning("task %d: %s", task.id, answer.get("detail"))
+        self._let_go(task)
 
     def _renew_all(self) -> None:
         """Renews claims every third of a lease, and at once when the tasks change. People see what it runs, and tasks

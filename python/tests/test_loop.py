@@ -123,6 +123,47 @@ def test_cancel_progress_and_checkpoint(client, worker):
         assert sorted(map(str, seen)) == sorted(["cancelled", str(b"\xffstate")])
 
 
+def test_short_rounds_are_prefetched_and_given_back(client, worker):
+    release, order = threading.Event(), []
+
+    @worker.program("short")
+    def short(task):
+        if task.input == "long":
+            release.wait()
+        order.append(task.id)
+
+    calls, call = [], worker.client.call
+    worker.client.call = lambda method, path, *rest, **more: (calls.append(path), call(method, path, *rest, **more))[1]
+    short_ones = opened(client, "short", *map(str, range(400)))
+    with Running(worker):
+        assert {row["state"] for row in outcome(client, short_ones)} == {"succeeded"}
+        assert len(calls) < 400
+        assert all(row["seconds"] < 5 for row in client.results(ids=short_ones))
+        late = opened(client, "short", "long", "long", "x", "y", "z")
+        others = tdf.Worker("others", worker.client, slots=1, queues=["loop"])
+        others.program("short")(short)
+        eventually("the long ones run", lambda: all(client.task(id)["state"] == "running" for id in late[:2]))
+        with Running(others):
+            assert {row["round"] for row in outcome(client, late[2:])} == {0}
+            release.set()
+        outcome(client, late)
+    assert len(order) == 405
+
+
+def test_a_refused_report_fails_only_its_round(client, worker):
+    both = threading.Barrier(2)
+
+    @worker.program("pair")
+    def pair(task):
+        both.wait()
+        return float("inf") if task.input == "bad" else task.input
+
+    with Running(worker):
+        good, bad = outcome(client, opened(client, "pair", "good", "bad"))
+        assert (good["state"], bad["state"]) == ("succeeded", "failed")
+        assert "use finite numbers" in bad["error"]
+
+
 def test_a_lost_session_begins_again(client, worker):
     @worker.program("echo")
     def echo(task):
