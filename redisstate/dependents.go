@@ -20,6 +20,17 @@ type Dependency struct {
 	Mark  task.GroupMark
 }
 
+// String names a dependency that is not met, such as "task 7 (running)".
+func (d Dependency) String() string {
+	switch {
+	case d.ID > 0:
+		return fmt.Sprintf("task %d (%s)", d.ID, d.State)
+	case d.Mark == task.GroupOpen:
+		return fmt.Sprintf("campaign %s (not closed yet)", d.Group)
+	}
+	return fmt.Sprintf("campaign %s (closed, not complete)", d.Group)
+}
+
 // Pending returns the dependencies that a task still waits for, but at most the given number of them.
 func (s *Store) Pending(ctx context.Context, id int64, most int) (pending []Dependency, err error) {
 	values, err := conn.Ask(ctx, s.Conn, fmt.Sprintf("read the dependencies of task %d", id),

@@ -36,14 +36,9 @@ func (c *situation) dependencies() Check {
 	var names []string
 	toDo := toWait
 	for _, d := range c.pending {
-		switch {
-		case d.ID > 0:
-			names = append(names, fmt.Sprintf("task %d (%s)", d.ID, d.State))
-		case d.Mark == task.GroupOpen:
-			names = append(names, fmt.Sprintf("campaign %s (not closed yet)", d.Group))
+		names = append(names, d.String())
+		if d.ID == 0 && d.Mark == task.GroupOpen {
 			toDo = toWait.or(toClose)
-		default:
-			names = append(names, fmt.Sprintf("campaign %s (closed, not complete)", d.Group))
 		}
 	}
 	text := fmt.Sprintf("%d of %d have not ended: %s", r.Waits, c.task.Links, strings.Join(names, ", "))

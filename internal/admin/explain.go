@@ -80,15 +80,6 @@ func (a *Admin) Explain(ctx context.Context, id int64) (Explanation, error) {
 	return Explanation{ID: id, State: t.State, Outcome: t.Outcome, Round: t.Round, Checks: c.checks()}, nil
 }
 
-// BlockedBy returns the checks of Explain that block a task, except those of its workers and its source.
-func (a *Admin) BlockedBy(ctx context.Context, id int64) ([]Check, error) {
-	c, err := a.situation(ctx, id)
-	if err != nil {
-		return nil, err
-	}
-	return slices.DeleteFunc(c.checks(), func(k Check) bool { return k.State != Blocked || k.Name == "worker" }), nil
-}
-
 func (c *situation) checks() []Check {
 	switch c.task.State {
 	case task.Open:

@@ -173,27 +173,27 @@ func TestStuck(t *testing.T) {
 		"limit of 0": {atOnce, func(t *testing.T, m *manager.Manager) {
 			expect.NoError(t, m.Limits().Set(t.Context(), "k", tdf.Limit{}))
 			open(manager.Definition{LimitKey: "k", Input: "y"})(t, m)
-		}, manager.Callbacks{AllGroups: true}, `task 2 (p y) is open: limit: the limit of key "k" is 0`},
+		}, manager.Callbacks{AllGroups: true}, `task 2 (p y) is open: limit: key "k", at most 0 at once`},
 		"paused": {atOnce, func(t *testing.T, m *manager.Manager) {
 			expect.NoError(t, m.Pauses().Begin(t.Context(), tdf.Everything))
-		}, manager.Callbacks{AllGroups: true}, "task 1 (p x) is open: pause: all tasks: paused by manager"},
+		}, manager.Callbacks{AllGroups: true}, "task 1 (p x) is open: pause: all tasks, by manager"},
 		"paused with a limit": {atOnce, func(t *testing.T, m *manager.Manager) {
 			expect.NoError(t, m.Limits().Set(t.Context(), "k", tdf.Limit{AtMost: 1}))
 			for range 2 {
 				open(manager.Definition{LimitKey: "k"})(t, m)
 			}
 			expect.NoError(t, m.Pauses().Begin(t.Context(), tdf.Everything))
-		}, manager.Callbacks{AllGroups: true}, "task 3 (p) is open: pause: all tasks: paused by manager"},
+		}, manager.Callbacks{AllGroups: true}, "task 3 (p) is open: pause: all tasks, by manager"},
 		"starts too late": {
 			atOnce, open(manager.Definition{StartAfter: time.Unix(90e9, 0)}),
 			manager.Callbacks{AllGroups: true},
-			"task 2 (p) is open: start: not before 4821-12-26 16:00:00 UTC",
+			"task 2 (p) is open: start: not before 4821-12-26 16:00:00",
 		},
 		"waits for a group": {
 			atOnce, func(t *testing.T, m *manager.Manager) {
 				open(manager.Definition{Group: "g"})(t, m)
 				open(manager.Definition{After: &manager.Dependencies{Group: "g"}})(t, m)
-			}, manager.Callbacks{AllGroups: true}, "task 3 (p) is open: dependencies: 1 of 1 have not ended: campaign g (not closed yet)",
+			}, manager.Callbacks{AllGroups: true}, "task 3 (p) is open: dependency: campaign g (not closed yet)",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -297,7 +297,7 @@ func TestManyPaused(t *testing.T) {
 	d.Group = "h"
 	expect.Result(m.Open(t.Context(), d)).OK(t)
 	expect.NoError(t, m.Run(t.Context(), manager.Callbacks{Groups: []string{"h"}}))
-	expect.Fails(t, m.Run(t.Context(), manager.Callbacks{AllGroups: true}), "pause: campaign g: paused by manager")
+	expect.Fails(t, m.Run(t.Context(), manager.Callbacks{AllGroups: true}), "pause: campaign g, by manager")
 	expect.MustLen(t, r.failures, 1)
 	expect.Contains(t, r.failures[0], "and 1080 more")
 	expect.Equal(t, tm.Tasks()[1100].Outcome, "succeeded")

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/tdf-framework/tdf"
-	"github.com/tdf-framework/tdf/internal/admin"
 	"github.com/tdf-framework/tdf/internal/managing"
 	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/manager"
@@ -66,7 +65,6 @@ func (x *Tester) manager(store *redisstate.Store) *manager.Manager {
 	x.world.check(err)
 	of := managing.Of(m)
 	of.Store, of.Hooks = store, managing.Hooks{Wait: w.wait, StageFailed: w.stageFailed}
-	w.admin = admin.New(m)
 	return m
 }
 

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/tdf-framework/tdf"
-	"github.com/tdf-framework/tdf/internal/admin"
 	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate"
 )
@@ -40,7 +39,6 @@ const mostNamed = 20
 // A waiter waits for one manager, whose Run calls its functions.
 type waiter struct {
 	*world
-	admin   *admin.Admin
 	known   []redisstate.ListEntry // the tasks that were finished when the last wait ended
 	failure error                  // ends the next wait; nil if no function has failed too often
 }
@@ -234,11 +232,38 @@ func (w *waiter) why(t *task.Task) string {
 		return "the task's callback does not return nil, the function after its stage does not return nil, or Run " +
 			"does not handle the task's group"
 	}
-	blocked, err := w.admin.BlockedBy(w.ctx, t.ID)
+	obstacles, err := w.obstacles(t)
 	w.check(err)
-	var reasons []string
-	for _, c := range blocked {
-		reasons = append(reasons, c.Name+": "+c.Text)
+	return strings.Join(obstacles, "; ")
+}
+
+// obstacles says what keeps an open task from its start.
+func (w *world) obstacles(t *task.Task) (all []string, err error) {
+	paused, err := w.store.Paused(w.ctx)
+	if err != nil {
+		return nil, err
 	}
-	return strings.Join(reasons, "; ")
+	for _, p := range paused {
+		if _, holds := (task.Paused{p.Pausable}).Holds(&t.Properties); holds {
+			all = append(all, "pause: "+p.Text()+", by "+p.By)
+		}
+	}
+	limits, err := w.store.LimitUses(w.ctx, t.LimitKey) // the key "" has no limit
+	if err != nil {
+		return nil, err
+	}
+	if limits[0].Limited {
+		all = append(all, fmt.Sprintf("limit: key %q, %s", t.LimitKey, limits[0].Limit.Text()))
+	}
+	if from := t.ClaimableFrom(); from > w.now {
+		all = append(all, "start: not before "+from.Std().UTC().Format(time.DateTime))
+	}
+	if !t.Waits() {
+		return all, nil
+	}
+	pending, err := w.store.Pending(w.ctx, t.ID, mostNamed)
+	for _, d := range pending {
+		all = append(all, "dependency: "+d.String())
+	}
+	return all, err
 }
