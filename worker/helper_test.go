@@ -81,10 +81,8 @@ func (w *world) worker(with ...Option) *Worker { return w.workerOn(w.store, with
 
 func (w *world) workerOn(store broker.DirectStore, with ...Option) *Worker {
 	w.Helper()
-	worker := expect.Result(New("w1", w.cfg, append(with, withStore(store), WithLog(w.logger()))...)).Value(w)
-	worker.after = w.timers.after
-	worker.answer, worker.leaveBound = 20*time.Hour, time.Hour+time.Minute
-	return worker
+	with = append(with, withStore(store), WithLog(w.logger()), WithTimers(w.timers.after))
+	return expect.Result(New("w1", w.cfg, with...)).Value(w)
 }
 
 func withStore(s broker.DirectStore) Option {

@@ -20,8 +20,13 @@ import (
 // a working directory of its own.
 func newEach(name, hostname string, cfg config.Worker, o options) ([]*Worker, error) {
 	s := &shared{
-		occupancy: occupancy{changed: make(signal, 1)}, after: time.After, answer: answerBound,
+		occupancy: occupancy{changed: make(signal, 1)}, after: o.timers, answer: answerBound,
 		leaveBound: leaveBound, claimGap: claimGap, endLeftovers: process.Sweep,
+	}
+	if s.after == nil {
+		s.after = time.After
+	} else {
+		s.answer, s.leaveBound = 20*time.Hour, time.Hour+time.Minute
 	}
 	s.noGrace, s.endGrace = context.WithCancel(context.Background())
 	each, first := cfg.Each(), 0

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"time"
 
 	"github.com/tdf-framework/tdf/internal/broker"
 	"github.com/tdf-framework/tdf/internal/task"
@@ -22,7 +23,8 @@ type options struct {
 	runner        Runner
 	handlers      handlers
 	wrap          []func(next Handler) Handler
-	store         broker.DirectStore // a test sets it; otherwise, Run connects to Redis
+	timers        func(time.Duration) <-chan time.Time // nil for time.After
+	store         broker.DirectStore                   // a test sets it; otherwise, Run connects to Redis
 
 	errs []error
 }
@@ -72,6 +74,12 @@ func WithSole() Option {
 // runs. Without this option, the worker waits until the disk has room again.
 func WithEndOnFullDisk() Option {
 	return func(o *options) { o.endOnFullDisk = true }
+}
+
+// WithTimers replaces [time.After], so that a test decides when heartbeats, renewals and pauses are due. When the worker
+// stops, it then waits for Redis without a limit.
+func WithTimers(after func(time.Duration) <-chan time.Time) Option {
+	return func(o *options) { o.timers = after }
 }
 
 // WithRunner makes r run the rounds in this process. The worker then fetches no programs and starts no run.sh

@@ -17,7 +17,6 @@ import (
 	"github.com/tdf-framework/tdf/internal/class"
 	"github.com/tdf-framework/tdf/internal/config"
 	"github.com/tdf-framework/tdf/internal/task"
-	"github.com/tdf-framework/tdf/internal/timers"
 	"github.com/tdf-framework/tdf/internal/worker/process"
 	"github.com/tdf-framework/tdf/internal/worker/resources"
 	"github.com/tdf-framework/tdf/internal/worker/retention"
@@ -71,13 +70,6 @@ type shared struct {
 
 	// process.Sweep, unless a test replaces it
 	endLeftovers func(ctx context.Context, prefix string, log *slog.Logger) (ended int)
-}
-
-func init() {
-	timers.Set = func(w any, after func(time.Duration) <-chan time.Time) {
-		of := w.(*Worker)
-		of.after, of.answer, of.leaveBound = after, 20*time.Hour, time.Hour+time.Minute
-	}
 }
 
 // Config is the configuration of a worker (docs/configuration.md). [DefaultConfig] and [LoadConfig] make one.

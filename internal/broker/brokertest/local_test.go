@@ -20,7 +20,6 @@ import (
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/testlog"
 	"github.com/tdf-framework/tdf/internal/testspace"
-	"github.com/tdf-framework/tdf/internal/timers"
 	worked "github.com/tdf-framework/tdf/worker"
 )
 
@@ -73,10 +72,8 @@ func newLocal(s *scene, o offer, with ...worked.Option) *local {
 	cfg.TimeLimit = o.timeLimit.Std()
 	l.every, l.dir = cfg.Lease, cfg.Directory
 	l.ctx, l.stop = context.WithCancel(context.WithoutCancel(s.Context()))
-	with = append(with, worked.WithLog(slog.New(slog.NewTextHandler(&l.log, nil))))
-	if l.Worker, l.wrong = worked.New(o.name, cfg, with...); l.wrong == nil {
-		timers.Set(l.Worker, l.after)
-	}
+	with = append(with, worked.WithLog(slog.New(slog.NewTextHandler(&l.log, nil))), worked.WithTimers(l.after))
+	l.Worker, l.wrong = worked.New(o.name, cfg, with...)
 	return l
 }
 
