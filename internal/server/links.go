@@ -18,7 +18,7 @@ type linkStore interface {
 }
 
 // The server looks for complete groups in each round, and between rounds every linkPause. If its own moves may have
-// made a group complete, it looks at once. Each time, it looks at one page of groupsPerLook groups, and
+// made a group complete, or a wake token may say so, it looks at once. Each time, it looks at one page of groupsPerLook groups, and
 // handles at most groupsPerTurn complete ones. For each complete group, it counts at most pagesPerCount pages of
 // archived tasks.
 const (
@@ -34,6 +34,7 @@ type links struct {
 	looked   time.Time        // when the server last looked for complete groups
 	rank     int64            // where the next page of groups begins
 	awaited  bool             // tasks wait for groups
+	woken    bool             // the server has got a wake token since it last looked
 	behind   bool             // the last turn has left some of the work
 	counting map[string]count // the complete groups whose tasks the server still counts
 }
@@ -76,10 +77,10 @@ func (s *Server) putOffRefused(ctx context.Context, moves []task.Move, outcomes 
 // server has moved tasks since the last call.
 func (s *Server) handleLinks(ctx context.Context, moved bool) (bool, error) {
 	l := &s.links
-	if s.clock().Sub(l.looked) < linkPause && !l.behind && !(moved && l.awaited) {
+	if s.clock().Sub(l.looked) < linkPause && !l.behind && !(l.awaited && (moved || l.woken)) {
 		return false, nil
 	}
-	l.looked, l.behind = s.clock(), true
+	l.looked, l.behind, l.woken = s.clock(), true, false
 	groups, complete, next, err := s.store.AwaitedGroups(ctx, l.rank, groupsPerLook)
 	if err != nil {
 		return false, err

@@ -676,6 +676,34 @@ func TestEndingOfASettledResult(t *testing.T) {
 	expect.Equal(s, s.claim(60).Task.ID, 2)
 }
 
+// The end of the last task of a group, and the closing of a group, wake the server if tasks wait for the group. It then
+// looks for complete groups, although it has just done so.
+func TestEndOfAnAwaitedGroup(t *testing.T) {
+	onEach(t, func(s *site) {
+		of := define()
+		of.After = &task.Dependencies{Group: "g"}
+		s.open(inGroup("g"), inGroup("g"), of)
+		s.settle()
+		for _, tokens := range []string{"0", "1"} { // for the first task, and for the last
+			s.do("DEL", "$wake:server")
+			c, r := s.claim(60), task.Result{Exit: "0"}
+			m := expect.Result(c.Task.Execute(c.ID, r)).Value(s)
+			outcomes := expect.Result(s.store.Execute(s.Context(), "w", m.Settled(c.Task, r))).Value(s)
+			expect.NoError(s, outcomes[0].Err)
+			expect.Equal(s, fmt.Sprint(s.do("LLEN", "$wake:server")), tokens)
+		}
+		s.do("DEL", "$wake:server")
+		expect.NoError(s, s.store.CloseGroup(s.Context(), "g"))
+		expect.Equal(s, fmt.Sprint(s.do("LLEN", "$wake:server")), "1")
+		s.server.clock = func() time.Time { return s.server.links.looked }
+		s.server.links.woken = true
+		_, failed, err := s.server.settle(s.Context())
+		expect.NoError(s, failed)
+		expect.NoError(s, err)
+		expect.Equal(s, s.claim(60).Task.ID, 3)
+	})
+}
+
 // A new waiting task wakes the server.
 func TestWaitingTaskWakesTheServer(t *testing.T) {
 	s := newSite(t)

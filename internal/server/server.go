@@ -148,14 +148,10 @@ func (s *Server) wait(ctx context.Context, waker *conn.Waker, begun time.Time, b
 	case next <= now && !busy:
 		until = stuckPause
 	}
-	if until < left {
-		waker.Wait(ctx, until)
-		conn.Sleep(ctx, settlePause-time.Since(s.settled))
-		return ctx.Err() == nil
-	}
-	woken := waker.Wait(ctx, left)
+	woken := waker.Wait(ctx, min(until, left))
+	s.links.woken = s.links.woken || woken
 	conn.Sleep(ctx, settlePause-time.Since(s.settled))
-	return woken
+	return woken || until < left && ctx.Err() == nil
 }
 
 // RunOnce does a whole round now: it settles due tasks, tells the dependents of complete groups, sends a heartbeat,

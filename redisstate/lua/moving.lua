@@ -265,6 +265,7 @@ local function finish_moves()
   for key, of in pairs(remove) do bulk('ZREM', key, of) end
   for key, of in pairs(add) do bulk('ZADD', key, of) end
   finish_indexes()
+  wake_for_groups(groups)
   finish_places()
   for round, ids in pairs(begun) do sources.note_starts(beside(groups, ''), ids, round) end
   if limiting.finish then limiting.finish() end

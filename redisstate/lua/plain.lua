@@ -71,6 +71,7 @@ if ARGV[6] ~= '' then
     bulk('ZADD', entered, entries)
     if look == '' then bulk('ZADD', due, entries) else bulk('ZREM', due, ids) end
     finish_indexes()
+    wake_for_groups(groups)
     if from == 'running' then sources.note_starts(beside(groups, ''), ids, round) end
     if limit ~= '' then limiting.finish() end
     for i = 6, #KEYS do wake(KEYS[i], n) end

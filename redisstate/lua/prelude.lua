@@ -158,6 +158,21 @@ local function finish_indexes()
   for key, of in pairs(in_indexes) do bulk('ZADD', key, of) end
 end
 
+-- Wakes the server if tasks wait for a group whose last unfinished task the script has just finished. The codes of the
+-- states of finished tasks begin at FINISHED.
+local FINISHED = 4
+local function wake_for_groups(groups)
+  local awaited = beside(groups, 'awaited_groups')
+  if not next(in_indexes) or redis.call('EXISTS', awaited) == 0 then return end
+  for key in pairs(in_indexes) do
+    local is_group, name = string.sub(key, 1, #groups) == groups, string.sub(key, #groups + 1)
+    if is_group and type(redis.pcall('ZSCORE', awaited, name)) == 'string'
+      and redis.call('ZCOUNT', key, '-inf', '(' .. place(FINISHED, 0)) == 0 then
+      wake(beside(groups, 'wake:server'), 1)
+    end
+  end
+end
+
 -- Returns the log with one more line. If it then has more than 100 lines, only the first 10 and the last 90 stay.
 local function logged(log, line)
   if not log or log == '' then return line end
