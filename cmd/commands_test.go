@@ -47,7 +47,7 @@ func TestMain(m *testing.M) {
 }
 
 // built returns the path of a command. The first call builds all commands.
-func built(t *testing.T, command string) string {
+func built(t testing.TB, command string) string {
 	t.Helper()
 	must(t, build())
 	return filepath.Join(bin, command)
@@ -55,21 +55,21 @@ func built(t *testing.T, command string) string {
 
 // A process is a command that a test has started.
 type process struct {
-	*testing.T
+	testing.TB
 	cmd    *exec.Cmd
 	stdout testlog.Buffer
 	stderr testlog.Buffer
 	ended  chan struct{}
 }
 
-func start(t *testing.T, command string, args ...string) *process {
+func start(t testing.TB, command string, args ...string) *process {
 	t.Helper()
 	return launch(t, exec.Command(built(t, command), args...), environment(), nil)
 }
 
-func launch(t *testing.T, cmd *exec.Cmd, env []string, attr *syscall.SysProcAttr) *process {
+func launch(t testing.TB, cmd *exec.Cmd, env []string, attr *syscall.SysProcAttr) *process {
 	t.Helper()
-	p := &process{T: t, cmd: cmd, ended: make(chan struct{})}
+	p := &process{TB: t, cmd: cmd, ended: make(chan struct{})}
 	p.cmd.Stdout, p.cmd.Stderr = &p.stdout, &p.stderr
 	p.cmd.Env, p.cmd.SysProcAttr = env, attr
 	must(t, p.cmd.Start())
@@ -337,7 +337,7 @@ func freePort(t *testing.T) string {
 	return port
 }
 
-func write(t *testing.T, format string, args ...any) string {
+func write(t testing.TB, format string, args ...any) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "file.cfg")
 	must(t, os.WriteFile(path, fmt.Appendf(nil, format, args...), 0o600))

@@ -9,9 +9,11 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/redis/go-redis/v9"
@@ -22,23 +24,63 @@ import (
 	"github.com/tdf-framework/tdf/redisstate/keys"
 )
 
-// Each script in testdata/slurm submits jobs, and writes their ids into the file ids. In a Slurm and in a TDF with
-// tdf slurm-commands, it prints the same, and its jobs have the same states, exit codes and files.
-func TestCommandsOfSlurm(t *testing.T) {
+// bothSlurms starts a Slurm, and a TDF with tdf slurm-commands. It returns the environments in which each of them is used.
+func bothSlurms(t testing.TB, concurrency int) (slurm, tdf []string) {
+	t.Helper()
 	addr := redistest.Start(t).Addr
-	slurm := slurmtest.Start(t)
+	cluster := slurmtest.Start(t)
 	_, port, err := net.SplitHostPort(addr)
 	must(t, err)
 	cfg := write(t, "[tdf]\nnamespace=N\n[redis]\nhost=127.0.0.1\nport=%s\n[worker]\nlease=5\n"+
-		"resources=cpus=%d gpus=%d memory=1G\nconcurrency=100\ndirectory=%s\n", port, slurmtest.CPUs, slurmtest.GPUs, t.TempDir())
+		"resources=cpus=%d gpus=%d memory=1G\nconcurrency=%d\ndirectory=%s\n", port, slurmtest.CPUs, slurmtest.GPUs,
+		concurrency, t.TempDir())
 	must(t, redistest.Client(t, redis.Options{Addr: addr}).Set(t.Context(), keys.Of("N").TaskID(), 2_000_000, 0).Err()) // ids
 	start(t, "tdf-server", "s", write(t, "[tdf]\nnamespace=N\n[redis]\nhost=127.0.0.1\nport=%s\n", port)).logs("msg=serving")
-	start(t, "tdf-worker", "w", cfg)
+	start(t, "tdf-worker", "w", cfg).logs("msg=working")
 	bin := t.TempDir()
 	out, err := exec.Command(built(t, "tdf"), "--config", cfg, "slurm-commands", bin).CombinedOutput()
 	expect.NoError(t, err, string(out))
-	tdf := append(environment(), "PATH="+bin+":"+os.Getenv("PATH"))
+	return cluster.Env(), append(environment(), "PATH="+bin+":"+os.Getenv("PATH"))
+}
 
+// BenchmarkArray submits an array of 1,000 trivial jobs to a Slurm, and to a TDF with as many slots. It reports the
+// seconds from the call of sbatch to its end, to the first and the last start, and to the end of the last job.
+func BenchmarkArray(b *testing.B) {
+	slurm, tdf := bothSlurms(b, slurmtest.CPUs)
+	for _, side := range []struct {
+		name string
+		env  []string
+	}{{"Slurm", slurm}, {"TDF", tdf}} {
+		b.Run(side.name, func(b *testing.B) {
+			for b.Loop() {
+				r := newSlurmRun(b, side.name, "", side.env)
+				must(b, os.WriteFile(r.dir+"/job.sh", []byte("#!/bin/bash\necho $EPOCHREALTIME >>starts\n"), 0o755))
+				began := time.Now()
+				expect.Result(r.command("sbatch", "--array=1-1000", "--output=/dev/null", "job.sh")).OK(b, r.stderr)
+				b.ReportMetric(time.Since(began).Seconds(), "s/sbatch")
+				var starts []string
+				eventually(b, "the last start", func() bool {
+					text, _ := os.ReadFile(r.dir + "/starts")
+					starts = slices.Sorted(strings.FieldsSeq(string(text)))
+					return len(starts) == 1000
+				})
+				eventually(b, "the last end", func() bool {
+					return expect.Result(r.command("squeue", "-h", "-o", "%i")).Value(b, r.stderr) == ""
+				})
+				b.ReportMetric(time.Since(began).Seconds(), "s/end")
+				for unit, start := range map[string]string{"s/first": starts[0], "s/last": starts[999]} {
+					at := expect.Result(strconv.ParseFloat(start, 64)).Value(b)
+					b.ReportMetric(at-float64(began.UnixMicro())/1e6, unit)
+				}
+			}
+		})
+	}
+}
+
+// Each script in testdata/slurm submits jobs, and writes their ids into the file ids. In a Slurm and in a TDF with
+// tdf slurm-commands, it prints the same, and its jobs have the same states, exit codes and files.
+func TestCommandsOfSlurm(t *testing.T) {
+	slurm, tdf := bothSlurms(t, 100)
 	scripts := expect.Result(filepath.Glob("testdata/slurm/*.sh")).Value(t)
 	expect.MustTrue(t, len(scripts) > 0, "there are scripts")
 	type pair struct{ want, got *slurmRun }
@@ -47,7 +89,7 @@ func TestCommandsOfSlurm(t *testing.T) {
 	for _, script := range scripts {
 		name := strings.TrimSuffix(filepath.Base(script), ".sh")
 		text := string(expect.Result(os.ReadFile(script)).Value(t))
-		p := pair{newSlurmRun(t, name, text, slurm.Env()), newSlurmRun(t, name, text, tdf)}
+		p := pair{newSlurmRun(t, name, text, slurm), newSlurmRun(t, name, text, tdf)}
 		runs[name] = p
 		running.Go(p.got.run)
 		running.Go(p.want.run)
@@ -83,7 +125,7 @@ type slurmRun struct {
 	err             error
 }
 
-func newSlurmRun(t *testing.T, name, text string, env []string) *slurmRun {
+func newSlurmRun(t testing.TB, name, text string, env []string) *slurmRun {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), name)
 	must(t, os.Mkdir(dir, 0o755))
