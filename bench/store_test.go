@@ -28,12 +28,10 @@ type bench struct {
 func newBench(b *testing.B) *bench {
 	x := &bench{B: b, redis: expect.Result(redisserver.Start(redisserver.Shipped...)).Value(b), tune: func(int, *task.Properties) {}}
 	b.Cleanup(x.redis.Stop)
-	x.store = expect.Result(redisstate.Connect(b.Context(), x.config(), "bench", slog.New(slog.DiscardHandler))).Value(b)
+	x.store = expect.Result(redisstate.Connect(b.Context(), config.Redis{Host: "127.0.0.1", Port: x.redis.Port}, "bench", slog.New(slog.DiscardHandler))).Value(b)
 	b.Cleanup(func() { x.store.Close() })
 	return x
 }
-
-func (b *bench) config() config.Redis { return config.Redis{Host: "127.0.0.1", Port: b.redis.Port} }
 
 // open opens n tasks with inputs of 100 bytes.
 func (b *bench) open(n int) {

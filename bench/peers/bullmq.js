@@ -37,7 +37,7 @@ const verbs = {
   async open() {
     const began = now();
     await (job.Batch > 1 ? openInBatches() : openOneByOne());
-    return Number(now() - began) / 1e9;
+    return Number(now() - began);
   },
   async trickle() {
     for (let i = 0; i < job.Tasks; i++) {

@@ -45,12 +45,13 @@ func compare(ctx context.Context, args []string, out io.Writer) error {
 	names := flags.String("bars", "", "comma-separated names of the bars to measure; empty means all bars")
 	rounds := flags.Int("rounds", 3, "number of measurements of each side; the result is the median")
 	tasks := flags.Int("tasks", 20_000, "number of tasks of most measurements")
+	runs := flags.Int("runs", 2000, "number of runs of a program or command")
 	quick := flags.Bool("quick", false, "use tiny sizes and one round; only to test this command")
 	err := flags.Parse(args)
 	if err != nil {
 		return err
 	}
-	s := size{tasks: *tasks, runs: 2000, pickups: 300, links: 100}
+	s := size{tasks: *tasks, runs: *runs, pickups: 300, links: 100}
 	if *quick {
 		s, *rounds = size{tasks: 100, runs: 6, pickups: 5, links: 3}, 1
 	}

@@ -17,9 +17,7 @@ func (t *trial) processBy(s system, worker *child, n int) (took time.Duration) {
 		for must(s.waiting(t)) == int64(n) {
 			t.sleep(pollPause)
 		}
-		began := time.Now()
-		t.untilProcessed(s, n)
-		took = time.Since(began)
+		took = timeOf(func() { t.untilProcessed(s, n) })
 	})
 	return took
 }
@@ -37,10 +35,9 @@ func (t *trial) checkTally(worker *child) {
 // opening measures the opening of tasks.
 func opening(t *trial, s system) figure {
 	opener := s.opener(t, t.tasks)
-	f := t.costOf(t.tasks, func() time.Duration {
-		var took seconds
+	f := t.costOf(t.tasks, func() (took time.Duration) {
 		check(opener.call("open", &took))
-		return time.Duration(float64(took) * float64(time.Second))
+		return took
 	})
 	equal("open tasks", must(s.waiting(t)), int64(t.tasks))
 	return f
@@ -55,17 +52,17 @@ func lives(t *trial, s system) figure {
 		t.sleep(time.Second) // until the worker is idle
 	}
 	f := t.costOf(t.tasks, func() time.Duration {
-		began := time.Now()
-		together(func() error { return opener.call("open", nil) }, func() {
-			for s.late && must(s.waiting(t)) == 0 {
-				t.sleep(pollPause)
-			}
-			if s.late {
-				check(worker.call("work", nil))
-			}
-			t.untilProcessed(s, t.tasks)
+		return timeOf(func() {
+			together(func() error { return opener.call("open", nil) }, func() {
+				for s.late && must(s.waiting(t)) == 0 {
+					t.sleep(pollPause)
+				}
+				if s.late {
+					check(worker.call("work", nil))
+				}
+				t.untilProcessed(s, t.tasks)
+			})
 		})
-		return time.Since(began)
 	})
 	t.checkTally(worker)
 	return f
@@ -114,8 +111,8 @@ func chains(t *trial, s system) figure {
 	opener := s.start(t, "opener", j)
 	s.start(t, "server", job{})
 	check(s.worker(t, job{}).call("work", nil))
-	var took seconds
+	var took time.Duration
 	check(opener.call("chain", &took))
 	equal("archived tasks", must(s.processed(t)), int64(t.links))
-	return figure{value: float64(took) / float64(t.links) * 1000}
+	return figure{value: took.Seconds() / float64(t.links) * 1000}
 }

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/tdf-framework/tdf/internal/expect"
 )
 
 // TestMain makes the test program act as a child process if a measurement has started it.
@@ -29,15 +31,10 @@ func TestQuick(t *testing.T) {
 		names = append(names, b.name)
 	}
 	var out bytes.Buffer
-	err := compare(t.Context(), []string{"-quick", "-bars", strings.Join(names, ",")}, &out)
-	if err != nil {
-		t.Error(err, out.String())
-	}
+	expect.NoError(t, compare(t.Context(), []string{"-quick", "-bars", strings.Join(names, ",")}, &out), &out)
 	for _, b := range bars {
 		verdicts := regexp.MustCompile(`(?m)^bar `+b.name+` .* want [<>]= .*: (met|short)$`).FindAllString(out.String(), -1)
-		if len(verdicts) != len(b.wants) {
-			t.Errorf("bar %s has the verdicts %q", b.name, verdicts)
-		}
+		expect.Len(t, verdicts, len(b.wants), b.name)
 	}
 }
 
@@ -53,16 +50,10 @@ func TestBar(t *testing.T) {
 		}}
 	}
 	whole := newBar("whole", "x/s", []side{is("A", 8, 6, 12), is("B", 2, 3, 4)}, want{">=", 3, "B"}, want{"<=", 7, ""})
-	if err := whole.measure(t.Context(), 3, size{}); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, whole.measure(t.Context(), 3, size{}))
 	for i, line := range []string{"bar whole 3.00 (2.00-4.00) × B want >= 3: met", "bar whole 8.00 (6.00-12.0) x/s want <= 7: short"} {
-		if got := whole.line(whole.wants[i]); got != line {
-			t.Errorf("got %q, want %q", got, line)
-		}
+		expect.Equal(t, whole.line(whole.wants[i]), line)
 	}
 	broken := newBar("broken", "x/s", []side{is("A", 8, 6), is("B", 2)})
-	if err := broken.measure(t.Context(), 2, size{}); err == nil || !strings.Contains(err.Error(), "B: no luck") {
-		t.Errorf("error %v", err)
-	}
+	expect.Fails(t, broken.measure(t.Context(), 2, size{}), "B: no luck")
 }

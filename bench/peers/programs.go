@@ -25,7 +25,7 @@ func runSides() []side {
 }
 
 // commandSides compares tdf run with other tools that run a command for each line of stdin. tdf run starts a TDF with
-// an embedded Redis for the call, and the time includes this.
+// a Redis for the call, and the time includes this.
 func commandSides() []side { return append([]side{{"TDF", nil, runsOf(runWithTDF)}}, tools("true")...) }
 
 func tools(program string) []side {
@@ -74,21 +74,21 @@ func command(name string, args ...string) tool {
 	return func(ctx context.Context, dir string, runs int) (took, used time.Duration) {
 		cmd := exec.CommandContext(ctx, name, args...)
 		cmd.Dir, cmd.Stdin, cmd.Stderr = dir, strings.NewReader(strings.Repeat("1\n", runs)), os.Stderr
-		began := time.Now()
-		check(cmd.Run())
-		return time.Since(began), cpu(cmd)
+		return timeOf(func() { check(cmd.Run()) }), cpu(cmd)
 	}
 }
 
 // runBare only runs the program, by os/exec.
 func runBare(ctx context.Context, dir string, runs int) (took, used time.Duration) {
-	began, before := time.Now(), usedCPU()
-	inParallel(programSlots, runs, func(int) error {
-		cmd := exec.CommandContext(ctx, "./run.sh", "1")
-		cmd.Dir = dir
-		return cmd.Run()
+	before := usedCPU()
+	took = timeOf(func() {
+		inParallel(programSlots, runs, func(int) error {
+			cmd := exec.CommandContext(ctx, "./run.sh", "1")
+			cmd.Dir = dir
+			return cmd.Run()
+		})
 	})
-	return time.Since(began), usedCPU() - before
+	return took, usedCPU() - before
 }
 
 // usedCPU returns the CPU time that this process and its ended children have used.

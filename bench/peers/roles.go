@@ -33,8 +33,7 @@ const jobVariable = "TDF_BENCH_JOB"
 
 func (j job) variable() string { return jobVariable + "=" + string(must(json.Marshal(j))) }
 
-// isRole reports whether this process is a child that has a job.
-func isRole() bool { return os.Getenv(jobVariable) != "" }
+func isRole() bool { return os.Getenv(jobVariable) != "" } // this process is a child that has a job
 
 // runRole does the job of this process. It returns when its input ends.
 func runRole(ctx context.Context, in io.Reader, out io.Writer) (err error) {
@@ -53,14 +52,11 @@ func runRole(ctx context.Context, in io.Reader, out io.Writer) (err error) {
 	return nil
 }
 
-// seconds is the reply to verbs that measure time.
-type seconds float64
-
 // timeOf measures the time that work takes.
-func timeOf(work func()) seconds {
+func timeOf(work func()) time.Duration {
 	began := time.Now()
 	work()
-	return seconds(time.Since(began).Seconds())
+	return time.Since(began)
 }
 
 // inParallel calls work for the numbers from 0 to n-1, in several goroutines.

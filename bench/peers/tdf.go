@@ -80,7 +80,7 @@ func openTDF(ctx context.Context, m *manager.Manager, j job) {
 }
 
 // chain opens the first task, and runs the manager until all tasks of the chain are archived.
-func chain(ctx context.Context, m *manager.Manager, links int) seconds {
+func chain(ctx context.Context, m *manager.Manager, links int) time.Duration {
 	began := time.Now()
 	must(m.Open(ctx, definition(0)))
 	number, ran := int64(0), time.Duration(0)
@@ -96,7 +96,7 @@ func chain(ctx context.Context, m *manager.Manager, links int) seconds {
 		},
 		Stop: func(_ context.Context, s manager.Summary) bool { return s.Counts[task.Archived] >= int64(links) },
 	}))
-	return seconds((time.Since(began) - ran).Seconds())
+	return time.Since(began) - ran
 }
 
 // tdfServer is a server with the default configuration.

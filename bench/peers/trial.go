@@ -62,11 +62,10 @@ func (s side) run(ctx context.Context, size size) (f figure, err error) {
 	defer caught(&err)
 	ctx, cancel := context.WithTimeout(ctx, timeLimit)
 	defer cancel() // which kills the children of a measurement that has failed
-	server := must(redisserver.Start(s.settings...))
-	defer server.Stop()
-	dir := must(os.MkdirTemp("", "tdf-bench-peers"))
-	defer os.RemoveAll(dir)
-	t := &trial{size: size, ctx: ctx, redis: server, dir: dir}
+	t := &trial{size: size, ctx: ctx, redis: must(redisserver.Start(s.settings...))}
+	defer t.redis.Stop()
+	t.dir = must(os.MkdirTemp("", "tdf-bench-peers"))
+	defer os.RemoveAll(t.dir)
 	f = s.measure(t)
 	t.stop()
 	return f, nil
