@@ -12,6 +12,3 @@ type Pausable = task.Pausable
 
 // Everything is the whole namespace.
 var Everything = task.Everything
-
-// Seconds is a span of time, such as the period of a [Limit].
-type Seconds = task.Seconds

@@ -1,14 +1,13 @@
 package manager
 
 import (
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/task"
 )
 
 // The shortest and the longest pause before a failed callback is called again.
 const (
-	firstPause = tdf.Seconds(1)
-	lastPause  = tdf.Seconds(5 * 60)
+	firstPause = task.Seconds(1)
+	lastPause  = task.Seconds(5 * 60)
 )
 
 // backoff holds the tasks whose callbacks must be called again, by id, and those whose callbacks have failed for good.
@@ -16,12 +15,12 @@ const (
 type backoff map[int64]*retry
 
 type retry struct {
-	after    task.Time   // the earliest time of the next call; 0 means that the callback is called in the next round
-	pause    tdf.Seconds // the next pause, if the callback fails again
-	attempts int         // how often the callback has failed
-	givenUp  bool        // whether the callback is not called again
-	round    int         // the round of Run in which the task was last seen
-	notYet   error       // the callback's ErrNotYet, or nil
+	after    task.Time    // the earliest time of the next call; 0 means that the callback is called in the next round
+	pause    task.Seconds // the next pause, if the callback fails again
+	attempts int          // how often the callback has failed
+	givenUp  bool         // whether the callback is not called again
+	round    int          // the round of Run in which the task was last seen
+	notYet   error        // the callback's ErrNotYet, or nil
 }
 
 // countNew counts the tasks that b does not contain.

@@ -176,7 +176,7 @@ func TestLimitPage(t *testing.T) {
 	tm.Program("crawl", func(managertest.Run) managertest.Result { return managertest.Result{} })
 	m, ctx := tm.Manager, t.Context()
 	open := func() error {
-		err := m.Limits().Set(ctx, "example.org", tdf.Limit{AtMost: 2, Starts: 10, Per: 1})
+		err := m.Limits().Set(ctx, "example.org", tdf.Limit{AtMost: 2, Starts: 10, Per: time.Second})
 		if err != nil {
 			return err
 		}

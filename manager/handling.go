@@ -8,7 +8,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate/callbacks"
 	"github.com/tdf-framework/tdf/redisstate/conn"
@@ -32,9 +31,9 @@ type handling struct {
 // The record of a manager's groups, and its leases, count for sayFor after each renewal. Rounds renew them, and so does
 // a goroutine, because a callback may take long.
 const (
-	sayPause = tdf.Seconds(1)
-	sayFor   = tdf.Seconds(30)
-	sayJump  = tdf.Seconds(1e10) // instead of sayFor, with the clock of a test, which jumps
+	sayPause = task.Seconds(1)
+	sayFor   = task.Seconds(30)
+	sayJump  = task.Seconds(1e10) // instead of sayFor, with the clock of a test, which jumps
 	beat     = 10 * time.Second
 )
 
@@ -66,7 +65,7 @@ func (h *handling) say(ctx context.Context, now task.Time) (bool, error) {
 }
 
 // holds returns how long the record and the leases count.
-func (h *handling) holds() tdf.Seconds {
+func (h *handling) holds() task.Seconds {
 	if h.in().Wait != nil {
 		return sayJump
 	}

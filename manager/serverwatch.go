@@ -4,12 +4,11 @@ import (
 	"context"
 	"log/slog"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/task"
 )
 
 // lookPause is the minimum time between two checks for a server.
-const lookPause = tdf.Seconds(2)
+const lookPause = task.Seconds(2)
 
 // serverWatch logs a warning when no server is alive, because executed tasks wait until a server runs.
 type serverWatch struct {

@@ -42,7 +42,7 @@ func TestRateIsExact(t *testing.T) {
 	clock, s := withHandClock(t)
 	seed := seeded(t)
 	random := rand.New(rand.NewPCG(seed, 0))
-	mustLimit(t, s, "api", task.Limit{Starts: 10, Per: 1})
+	mustLimit(t, s, "api", task.Limit{Starts: 10, Per: task.Seconds(1).Std()})
 	var all []task.Properties
 	for range 200 {
 		all = append(all, limitedBy("api"))
@@ -91,7 +91,7 @@ func TestRateAfterTheClockWasSetBackALittle(t *testing.T) {
 	t.Parallel()
 	for _, back := range []float64{2, 15, 30, 59} {
 		clock, s := withHandClock(t)
-		mustLimit(t, s, "api", task.Limit{Starts: 1, Per: 1})
+		mustLimit(t, s, "api", task.Limit{Starts: 1, Per: task.Seconds(1).Std()})
 		mustOpen(t, s, limitedBy("api"), limitedBy("api"))
 		clock.pass(100) // the tasks stay due when the clock is set back
 		expect.MustLen(t, claimAll(t, s, 9), 1, "claimed")
@@ -112,7 +112,7 @@ func TestRateAfterTheClockWasSetBackALittle(t *testing.T) {
 func TestRateAndNumber(t *testing.T) {
 	t.Parallel()
 	clock, s := withHandClock(t)
-	mustLimit(t, s, "db", task.Limit{AtMost: 2, Starts: 1, Per: 10})
+	mustLimit(t, s, "db", task.Limit{AtMost: 2, Starts: 1, Per: task.Seconds(10).Std()})
 	ids := mustOpen(t, s, limitedBy("db"), limitedBy("db"), limitedBy("db"), limitedBy("db"))
 	for i, want := range []int{1, 1, 0} {
 		clock.pass(0.5)
@@ -203,7 +203,7 @@ func TestHostileWaitingTasks(t *testing.T) {
 // A new rate with a longer time span counts the starts before it.
 func TestLongerRate(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
-		rate := func(per task.Seconds) task.Limit { return task.Limit{Starts: 1, Per: per} }
+		rate := func(per task.Seconds) task.Limit { return task.Limit{Starts: 1, Per: per.Std()} }
 		kept := func() float64 { return s.Redis.TTL(t.Context(), s.Keys.Starts("db")).Val().Seconds() }
 		mustLimit(t, s, "db", rate(0.001))
 		mustOpen(t, s, limitedBy("db"), limitedBy("db"))
@@ -335,7 +335,7 @@ func TestLimitKeysOfWrongTypes(t *testing.T) {
 	for _, key := range []string{"limits", "held", "limited:db", "returned:limit=db", "starts:db", "held:limit=db"} {
 		t.Run(key, func(t *testing.T) {
 			onEach(t, func(t *testing.T, s *Store) {
-				mustLimit(t, s, "db", task.Limit{AtMost: 1, Starts: 5, Per: 1})
+				mustLimit(t, s, "db", task.Limit{AtMost: 1, Starts: 5, Per: task.Seconds(1).Std()})
 				mustOpen(t, s, limitedBy("db"), limitedBy("db"), limitedBy("db"))
 				first := mustClaim(t, s, 10)
 				expect.MustLen(t, first, 1, "were claimed")
@@ -498,7 +498,7 @@ func TestLateStartOfARate(t *testing.T) {
 	s := newStore(t)
 	d := limitedBy("k")
 	mustOpen(t, s, d, d, d)
-	mustLimit(t, s, "k", task.Limit{Starts: 1, Per: 100})
+	mustLimit(t, s, "k", task.Limit{Starts: 1, Per: task.Seconds(100).Std()})
 	claim := func(want int64) {
 		t.Helper()
 		expect.MustEqual(t, claimedIDs(claimFor(t, s, 9, offerOf(class.DefaultQueue))), []int64{want}, "claimed", want)

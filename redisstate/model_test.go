@@ -322,7 +322,7 @@ func (p *player) limitKey(ctx context.Context) {
 	case 0:
 		p.must(p.s.RemoveLimit(ctx, key))
 	case 1:
-		p.must(p.s.SetLimit(ctx, key, task.Limit{Starts: 1 + p.rand.IntN(3), Per: 0.01}))
+		p.must(p.s.SetLimit(ctx, key, task.Limit{Starts: 1 + p.rand.IntN(3), Per: task.Seconds(0.01).Std()}))
 	default:
 		p.must(p.s.SetLimit(ctx, key, task.Limit{AtMost: p.rand.IntN(4)}))
 	}

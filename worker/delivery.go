@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/broker"
 	"github.com/tdf-framework/tdf/internal/task"
 )
@@ -48,7 +47,7 @@ func (e *execution) way() (broker.Way, bool) {
 }
 
 // delayOf returns the delay of a handler that puts its task off.
-func delayOf(err error) tdf.Seconds {
+func delayOf(err error) task.Seconds {
 	if later := new(LaterError); errors.As(err, &later) {
 		return task.For(later.After)
 	}

@@ -13,9 +13,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/redistest"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate"
 	"github.com/tdf-framework/tdf/redisstate/presence"
 )
@@ -145,7 +145,7 @@ func TestAWorkerThatLosesItsNameWhileItStarts(t *testing.T) {
 
 // silentWorker registers a worker w1 on another host. This worker has sent no heartbeat for longer than its lease. The
 // function comesBack sends one.
-func (w *world) silentWorker(lease tdf.Seconds) (comesBack func()) {
+func (w *world) silentWorker(lease task.Seconds) (comesBack func()) {
 	w.Helper()
 	store := w.connect(redistest.Shared(w))
 	info := presence.WorkerInfo{Name: "w1", Host: "elsewhere", Lease: lease, State: presence.WorkerWorking}

@@ -99,9 +99,9 @@ func (w *world) executed(id int64) *task.Task {
 func TestIdle(t *testing.T) {
 	shortest, jitter := task.For(shortestIdle), task.For(dueJitter)
 	for name, c := range map[string]struct {
-		sleep       tdf.Seconds
+		sleep       task.Seconds
 		next        task.Time
-		least, most tdf.Seconds
+		least, most task.Seconds
 	}{
 		"nothing is known":  {2, task.Never, 2, 2},
 		"due later":         {2, 1003, 2, 2},

@@ -85,8 +85,8 @@ func TestNextRenewal(t *testing.T) {
 	local, slack := time.Now(), task.For(expirySlack)
 	for name, c := range map[string]struct {
 		endBefore task.Time
-		after     tdf.Seconds
-		want      tdf.Seconds
+		after     task.Seconds
+		want      task.Seconds
 	}{
 		"never":          {task.Never, 0, 10},
 		"far":            {1100, 0, 10},

@@ -146,7 +146,7 @@ func TestALateClaimThatIsNotRenewed(t *testing.T) {
 // neverRenewed is a store that renews no lease.
 type neverRenewed struct{ broker.DirectStore }
 
-func (neverRenewed) Renew(context.Context, tdf.Seconds, ...redisstate.LeaseRenewal) (redisstate.RenewResult, error) {
+func (neverRenewed) Renew(context.Context, task.Seconds, ...redisstate.LeaseRenewal) (redisstate.RenewResult, error) {
 	return redisstate.RenewResult{}, errors.New("it does not renew")
 }
 

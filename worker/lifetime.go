@@ -6,7 +6,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/config"
 	"github.com/tdf-framework/tdf/internal/task"
 )
@@ -58,7 +57,7 @@ func TimeForPrograms(cfg config.Worker) time.Duration {
 }
 
 // timeLeft returns how long the worker's programs may still run, or 0 if the worker has no time limit.
-func (w *Worker) timeLeft() tdf.Seconds {
+func (w *Worker) timeLeft() task.Seconds {
 	if w.programsEnd.IsZero() {
 		return 0
 	}

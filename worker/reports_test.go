@@ -268,7 +268,7 @@ type renewing struct {
 	calls atomic.Int64
 }
 
-func (r *renewing) Renew(ctx context.Context, lease tdf.Seconds, renewals ...redisstate.LeaseRenewal) (redisstate.RenewResult, error) {
+func (r *renewing) Renew(ctx context.Context, lease task.Seconds, renewals ...redisstate.LeaseRenewal) (redisstate.RenewResult, error) {
 	r.calls.Add(1)
 	return r.Store.Renew(ctx, lease, renewals...)
 }

@@ -191,7 +191,7 @@ func TestChecksOfAnOpenTask(t *testing.T) {
 			c.task.PlacedIn, c.place.Ahead, c.limit.Running, c.limit.Waiting = "limit=db\n", 9, 4, 7
 		}, `limit: the task waits for the limit of key "db": 4 of 4 tasks run, 7 tasks wait`},
 		"waits for a rate": {func(c *situation) {
-			c.limitedTo(task.Limit{Starts: 10, Per: 1.5})
+			c.limitedTo(task.Limit{Starts: 10, Per: task.Seconds(1.5).Std()})
 			c.task.PlacedIn, c.limit.Waiting = "limit=db\n", 1
 		}, `limit: the task waits for the limit of key "db": 10 of 10 starts in the last 1.5 s, 1 task waits`},
 		"held program": {func(c *situation) {

@@ -50,7 +50,7 @@ func useText(u task.LimitUse) string {
 		parts = append(parts, fmt.Sprintf("%d of %d tasks run", u.Running, u.Limit.AtMost))
 	}
 	if u.Limit.Starts > 0 {
-		per := strconv.FormatFloat(float64(u.Limit.Per), 'f', -1, 64)
+		per := strconv.FormatFloat(u.Limit.Per.Seconds(), 'f', -1, 64)
 		parts = append(parts, fmt.Sprintf("%d of %d starts in the last %s s", u.Limit.Starts-u.Free, u.Limit.Starts,
 			per))
 	}

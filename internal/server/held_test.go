@@ -99,7 +99,7 @@ func TestPausedNamespaceReturnsNothing(t *testing.T) {
 // With a running server, all tasks of a key get their turn, whether the limit is a number or a rate.
 func TestRunReturnsWaitingTasks(t *testing.T) {
 	t.Parallel()
-	for name, limit := range map[string]task.Limit{"number": {AtMost: 2}, "rate": {Starts: 3, Per: 0.02}} {
+	for name, limit := range map[string]task.Limit{"number": {AtMost: 2}, "rate": {Starts: 3, Per: task.Seconds(0.02).Std()}} {
 		t.Run(name, func(t *testing.T) {
 			onEach(t, func(s *site) {
 				const tasks = 30

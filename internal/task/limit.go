@@ -6,6 +6,7 @@ import (
 	"math"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/tdf-framework/tdf/internal/unixtime"
 )
@@ -16,9 +17,9 @@ const MaxLimits = 10_000
 // Largest values of a [Limit].
 const (
 	MaxAtMost = 1_000_000
-	MaxStarts = 10_000        // more starts would cost too much memory, because Redis keeps the time of each of them
-	MaxPer    = Seconds(1e7)  // about 115 days
-	MinPer    = Seconds(1e-3) // Redis's clock has no more than six decimals
+	MaxStarts = 10_000            // more starts would cost too much memory, because Redis keeps the time of each of them
+	MaxPer    = 1e7 * time.Second // about 115 days
+	MinPer    = time.Millisecond  // Redis's clock has no more than six decimals
 )
 
 // A Limit says how many tasks with the same limit key may run at once, and how often one of them may start
@@ -30,12 +31,12 @@ type Limit struct {
 
 	// At most Starts rounds begin in any time span of the length Per. If Starts is 0, the limit has no rate.
 	Starts int
-	Per    Seconds
+	Per    time.Duration
 }
 
 // NewLimit returns the limit that a user has written. The number is nil if the user has given none, and starts is 0
 // without a rate.
-func NewLimit(atMost *int, starts int, per Seconds) (Limit, error) {
+func NewLimit(atMost *int, starts int, per time.Duration) (Limit, error) {
 	l := Limit{Starts: starts, Per: per}
 	switch {
 	case atMost == nil && starts == 0:
@@ -81,7 +82,7 @@ func (l Limit) Check() error {
 	case l.Starts < 0 || l.Starts > MaxStarts:
 		return fmt.Errorf("invalid rate of %d starts: want 1 to %d starts", l.Starts, MaxStarts)
 	case l.Starts > 0 && !(l.Per >= MinPer && l.Per <= MaxPer):
-		return fmt.Errorf("invalid time span %v s of a rate: want %v to %v s", l.Per, MinPer, MaxPer)
+		return fmt.Errorf("invalid time span %v s of a rate: want %v to %v s", For(l.Per), For(MinPer), For(MaxPer))
 	}
 	return nil
 }
@@ -92,7 +93,7 @@ func (l Limit) KeepStarts() int {
 	if l.Starts == 0 {
 		return 0
 	}
-	return int(math.Ceil(float64(l.Per))) + 60
+	return int(math.Ceil(l.Per.Seconds())) + 60
 }
 
 // String returns the text of the limit in Redis, such as "at_most=4 rate=10/1".
@@ -102,7 +103,7 @@ func (l Limit) String() string {
 		parts = append(parts, "at_most="+strconv.Itoa(l.AtMost))
 	}
 	if l.Starts > 0 {
-		parts = append(parts, "rate="+strconv.Itoa(l.Starts)+"/"+l.Per.String())
+		parts = append(parts, "rate="+strconv.Itoa(l.Starts)+"/"+For(l.Per).String())
 	}
 	return strings.Join(parts, " ")
 }
@@ -131,7 +132,7 @@ func ParseLimit(text string) (l Limit, ok bool) {
 }
 
 // ParseRate reads a rate such as "10/1s", "600/m" or "5/1.5s". The units are s, m, h and d.
-func ParseRate(s string) (starts int, per Seconds, err error) {
+func ParseRate(s string) (starts int, per time.Duration, err error) {
 	wrong := fmt.Errorf("invalid rate %q: want STARTS/TIME, such as 10/1s or 600/m", s)
 	count, span, ok := strings.Cut(s, "/")
 	starts, err = strconv.Atoi(count)
@@ -152,7 +153,7 @@ func ParseRate(s string) (starts int, per Seconds, err error) {
 	} else if !known {
 		return 0, 0, wrong
 	}
-	per = Seconds(math.Round(n*float64(unit)*1e6) / 1e6)
+	per = Seconds(n * float64(unit)).Std()
 	return starts, per, Limit{Starts: starts, Per: per}.Check()
 }
 
@@ -165,7 +166,7 @@ func (l Limit) Text() string {
 		parts = append(parts, fmt.Sprintf("at most %d at once", l.AtMost))
 	}
 	if l.Starts > 0 {
-		parts = append(parts, fmt.Sprintf("at most %d starts in %s s", l.Starts, strconv.FormatFloat(float64(l.Per),
+		parts = append(parts, fmt.Sprintf("at most %d starts in %s s", l.Starts, strconv.FormatFloat(l.Per.Seconds(),
 			'f', -1, 64)))
 	}
 	return strings.Join(parts, ", ")

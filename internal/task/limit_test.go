@@ -11,12 +11,12 @@ import (
 func TestLimitText(t *testing.T) {
 	for want, l := range map[string]Limit{
 		"at_most=4":                     {AtMost: 4},
-		"rate=10/1":                     {Starts: 10, Per: 1},
-		"at_most=3 rate=10000/0.001000": {AtMost: 3, Starts: 10_000, Per: 0.001},
+		"rate=10/1":                     {Starts: 10, Per: Seconds(1).Std()},
+		"at_most=3 rate=10000/0.001000": {AtMost: 3, Starts: 10_000, Per: Seconds(0.001).Std()},
 	} {
 		expect.Equal(t, l.String(), want)
 	}
-	for l, want := range map[Limit]int{{AtMost: 1}: 0, {Starts: 1, Per: 0.001}: 61, {Starts: 1, Per: 60}: 120} {
+	for l, want := range map[Limit]int{{AtMost: 1}: 0, {Starts: 1, Per: Seconds(0.001).Std()}: 61, {Starts: 1, Per: Seconds(60).Std()}: 120} {
 		expect.Equal(t, l.KeepStarts(), want, "the starts of", l, "stay for … s")
 	}
 }
@@ -27,10 +27,10 @@ func TestLimitCheck(t *testing.T) {
 		{AtMost: MaxAtMost + 1},
 		{Starts: -1, Per: 1},
 		{Starts: 1},
-		{Starts: 1, Per: Seconds(math.NaN())},
-		{Starts: 1, Per: Forever},
-		{Starts: 1, Per: -1},
-		{Starts: MaxStarts + 1, Per: 1},
+		{Starts: 1, Per: Seconds(math.NaN()).Std()},
+		{Starts: 1, Per: Longest},
+		{Starts: 1, Per: Seconds(-1).Std()},
+		{Starts: MaxStarts + 1, Per: Seconds(1).Std()},
 	} {
 		expect.Fails(t, l.Check(), "", "was accepted")
 	}
@@ -38,8 +38,8 @@ func TestLimitCheck(t *testing.T) {
 
 func TestParseRate(t *testing.T) {
 	for text, want := range map[string]Limit{
-		"10/1s": {Starts: 10, Per: 1}, "10/s": {Starts: 10, Per: 1}, "600/m": {Starts: 600, Per: 60}, "5/1.5s": {Starts: 5, Per: 1.5},
-		"1/2h": {Starts: 1, Per: 7200}, "1/d": {Starts: 1, Per: 86400}, "3/20": {Starts: 3, Per: 20}, "1/0.0015s": {Starts: 1, Per: 0.0015},
+		"10/1s": {Starts: 10, Per: Seconds(1).Std()}, "10/s": {Starts: 10, Per: Seconds(1).Std()}, "600/m": {Starts: 600, Per: Seconds(60).Std()}, "5/1.5s": {Starts: 5, Per: Seconds(1.5).Std()},
+		"1/2h": {Starts: 1, Per: Seconds(7200).Std()}, "1/d": {Starts: 1, Per: Seconds(86400).Std()}, "3/20": {Starts: 3, Per: Seconds(20).Std()}, "1/0.0015s": {Starts: 1, Per: Seconds(0.0015).Std()},
 	} {
 		if n, per, err := ParseRate(text); n != want.Starts || per != want.Per || err != nil {
 			t.Errorf("%q: %d, %v, %v", text, n, per, err)
@@ -136,7 +136,7 @@ func TestMovesNameTheLimitKey(t *testing.T) {
 
 func TestReadLimit(t *testing.T) {
 	for texts, want := range map[[2]string]Limit{
-		{"4", ""}: {AtMost: 4}, {"0", ""}: {}, {"", "10/1s"}: {Starts: 10, Per: 1}, {"4", "600/m"}: {AtMost: 4, Starts: 600, Per: 60},
+		{"4", ""}: {AtMost: 4}, {"0", ""}: {}, {"", "10/1s"}: {Starts: 10, Per: Seconds(1).Std()}, {"4", "600/m"}: {AtMost: 4, Starts: 600, Per: Seconds(60).Std()},
 	} {
 		got := expect.Result(ReadLimit(texts[0], texts[1])).Value(t)
 		expect.Equal(t, got, want)
@@ -152,7 +152,7 @@ func TestReadLimit(t *testing.T) {
 
 // A limit in Redis is read as it was written. What is no limit lets no task start, as in claims.
 func TestParseLimit(t *testing.T) {
-	for _, l := range []Limit{{AtMost: 4}, {}, {Starts: 10, Per: 1.5}, {AtMost: 4, Starts: 10, Per: 60}} {
+	for _, l := range []Limit{{AtMost: 4}, {}, {Starts: 10, Per: Seconds(1.5).Std()}, {AtMost: 4, Starts: 10, Per: Seconds(60).Std()}} {
 		got, ok := ParseLimit(l.String())
 		expect.True(t, ok, l)
 		expect.Equal(t, got, l)

@@ -222,7 +222,7 @@ func (a *api) listLimits(ctx context.Context, c *call, _ *none) (*out[[]usedLimi
 	all, err := c.manager.Limits().All(ctx)
 	limits := make([]usedLimit, len(all))
 	for i, l := range all {
-		limits[i] = usedLimit{l.Key, limit{Starts: l.Starts, Span: float64(l.Per)}, l.Running, l.Waiting}
+		limits[i] = usedLimit{l.Key, limit{Starts: l.Starts, Span: l.Per.Seconds()}, l.Running, l.Waiting}
 		if l.HasNumber() {
 			limits[i].Limit.AtMost = &l.AtMost
 		}
@@ -240,7 +240,7 @@ type limitInput struct {
 }
 
 func (a *api) setLimit(ctx context.Context, c *call, in *limitInput) (*none, error) {
-	l, err := task.NewLimit(in.Body.AtMost, in.Body.Starts, task.Seconds(in.Body.Span))
+	l, err := task.NewLimit(in.Body.AtMost, in.Body.Starts, task.Seconds(in.Body.Span).Std())
 	if err != nil {
 		return nil, refuse(string(task.CodeInvalid), err.Error())
 	}

@@ -107,7 +107,7 @@ func TestLives(t *testing.T) {
 		results []managertest.Result
 		outcome string
 		counts  [4]int // rounds, fails, timeouts, losses
-		took    tdf.Seconds
+		took    task.Seconds
 	}{
 		"succeeds":     {func(*manager.Definition) {}, []managertest.Result{good}, "succeeded", [4]int{0, 0, 0, 0}, 5},
 		"fails":        {func(*manager.Definition) {}, []managertest.Result{fails}, "failed", [4]int{0, 1, 0, 0}, 0},

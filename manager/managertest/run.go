@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/broker"
 	"github.com/tdf-framework/tdf/internal/class"
 	"github.com/tdf-framework/tdf/internal/task"
@@ -15,7 +14,7 @@ import (
 )
 
 // lease is the lease in seconds of a worker that never reports.
-const lease = tdf.Seconds(30)
+const lease = task.Seconds(30)
 
 // A run is the execution of a program. The test knows its result from the start.
 type run struct {
@@ -56,7 +55,7 @@ func (w *world) claim() error {
 		w.start = min(c.Next, end)
 		switch {
 		case w.start <= w.now.Add(aboutInstant):
-			w.set(max(w.start, w.now).Add(tdf.Seconds(fruitless) * instant)) // faster past tasks that cannot start
+			w.set(max(w.start, w.now).Add(task.Seconds(fruitless) * instant)) // faster past tasks that cannot start
 		case len(c.Claims) < claimed && !c.More || fruitless >= mostFruitless:
 			return w.begin(claims)
 		}

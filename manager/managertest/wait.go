@@ -20,11 +20,11 @@ var finished = redisstate.ListQuery{States: []tdf.State{tdf.Succeeded, tdf.Faile
 const mostFinished = 1000
 
 // stuckAfter is a time in seconds. If no event happens for this time, and if none can follow, the test fails.
-const stuckAfter = tdf.Seconds(60 * 60)
+const stuckAfter = task.Seconds(60 * 60)
 
 // heartbeat is the time in seconds between two heartbeats of the server. After 10 s without a heartbeat, managers log a
 // warning.
-const heartbeat = tdf.Seconds(4)
+const heartbeat = task.Seconds(4)
 
 // mostAttempts is how often a function of a stage may fail before Run ends with its error.
 const mostAttempts = 20
@@ -94,7 +94,7 @@ func (w *waiter) wait(ctx context.Context, round, held time.Duration) error {
 }
 
 // advance moves the clock by a span, from event to event.
-func (w *world) advance(span tdf.Seconds) {
+func (w *world) advance(span task.Seconds) {
 	w.t.Helper()
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -182,7 +182,7 @@ func (w *world) step() error {
 }
 
 // noticed is the time in seconds after which the server has noticed a new periodic.
-const noticed = tdf.Seconds(10)
+const noticed = task.Seconds(10)
 
 // due returns when the server next has something to check: a task, or a time of a periodic.
 func (w *world) due() (task.Time, error) {

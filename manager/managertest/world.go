@@ -9,7 +9,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/config"
 	"github.com/tdf-framework/tdf/internal/server"
 	"github.com/tdf-framework/tdf/internal/task"
@@ -28,7 +27,7 @@ var (
 // instant is the smallest step of the clock, in seconds. If two times differ by less than aboutInstant, they are equal
 // or one step apart.
 const (
-	instant      = tdf.Seconds(1e-6)
+	instant      = task.Seconds(1e-6)
 	aboutInstant = 1.5 * instant
 )
 

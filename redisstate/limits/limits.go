@@ -97,7 +97,7 @@ func (s *Limiter) readLimitUses(ctx context.Context, keys []string) ([]task.Limi
 		}
 	}
 	starts, err := conn.AskEach(ctx, s.Conn, doing, rated, func(p redis.Pipeliner, i int) *redis.IntCmd {
-		since := "(" + task.At(clock.Val()).Add(-uses[i].Limit.Per).String()
+		since := "(" + task.At(clock.Val()).Add(-task.For(uses[i].Limit.Per)).String()
 		return p.ZCount(ctx, s.Keys.Starts(keys[i]), since, "+inf")
 	})
 	for k, i := range rated {

@@ -92,7 +92,7 @@ func listLimits(ctx context.Context, a *cli.App, m *cli.Client, keys []string, a
 			t.Row(format.OneLine(l.Key, 0), l.Text(), format.Number(l.Running), format.Number(l.Waiting))
 			continue
 		}
-		line := limitLine{Key: l.Key, Starts: l.Starts, Seconds: float64(l.Per), Running: l.Running, Waiting: l.Waiting}
+		line := limitLine{Key: l.Key, Starts: l.Starts, Seconds: l.Per.Seconds(), Running: l.Running, Waiting: l.Waiting}
 		if l.HasNumber() {
 			line.AtMost = &l.AtMost
 		}
