@@ -304,7 +304,10 @@ func (x *exchange) await(a call) {
 	if x.awaiting {
 		return
 	}
-	x.awaiting = true
+	x.awaiting, a.lent = true, nil
+	if x.cfg.API.URL != "" {
+		a.lent = x.lend(&claim)
+	}
 	longest := x.idleTime(&a.tasks)
 	ctx, end := context.WithCancel(x.claiming)
 	x.endAwait = end
@@ -321,9 +324,8 @@ func (x *exchange) await(a call) {
 // woke handles the end of a wait. The broker may have claimed tasks meanwhile.
 func (x *exchange) woke(a call) {
 	x.awaiting, x.idle, x.again = false, false, x.calling
+	x.start(a)
 	if a.err != nil || len(a.tasks.Claims) > 0 {
-		a.lent = nil
-		x.start(a)
 		x.learn(a)
 		return
 	}

@@ -42,9 +42,7 @@ func newEach(name, hostname string, cfg config.Worker, o options) ([]*Worker, er
 		if !w.inProcess() {
 			w.limitSlots(files)
 		}
-		if err := w.offerResources(machine, files); err != nil {
-			return nil, err
-		}
+		w.offerResources(machine, files)
 		w.offer = w.newOffer()
 		w.failures = newFailures(w.cfg.SleepAfterFailure)
 		w.journal = retention.NewJournal(w.cfg.Directory)

@@ -6,35 +6,19 @@ import (
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
-// roundsPerCore bounds how many rounds run at once, because tasks may ask for a small part of a core, or for none.
-const (
-	roundsPerCore = 4
-	mostRounds    = 1000
-)
-
-// MostRounds returns how many rounds a worker that offers these resources runs at once.
-func MostRounds(offered class.Amounts) int {
-	cores := int(offered.Of(class.CPUs) / class.Scale)
-	return min(roundsPerCore*cores, mostRounds)
-}
-
 // offerResources makes the pool of what the worker offers of the machine, as its key resources says. files is how many
 // files the worker may have open.
-func (w *Worker) offerResources(machine *resources.Machine, files uint64) error {
+func (w *Worker) offerResources(machine *resources.Machine, files uint64) {
 	if w.cfg.Resources == nil {
-		return nil
-	}
-	if w.cfg.API.URL != "" {
-		return wrongKey("resources", "a worker over the HTTP API cannot offer resources; expected none", nil)
+		return
 	}
 	w.pool = resources.New(w.cfg.Resources, machine, w.plainSlots())
 	w.whole = w.pool.Free()
 	w.log.Info("the worker offers resources", "resources", w.pool.Offered().String())
-	w.mostAtOnce = MostRounds(w.pool.Offered())
+	w.mostAtOnce = resources.MostRounds(w.pool.Offered())
 	if !w.inProcess() {
 		w.mostAtOnce = slotsWithin(files, w.mostAtOnce)
 	}
-	return nil
 }
 
 // offeredResources returns what the worker has when no task runs, or nil.

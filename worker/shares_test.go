@@ -152,10 +152,3 @@ func TestTimeLimitAndMinTime(t *testing.T) {
 	w.runOnce(w.worker(done))
 	expect.Equal(t, w.task(long).State, tdf.Succeeded)
 }
-
-func TestNoResourcesOverHTTP(t *testing.T) {
-	w := newWorld(t)
-	w.offers("auto")
-	w.cfg.API.URL = "http://127.0.0.1:1"
-	expect.Result(New("w", w.cfg)).Fails(t, "over the HTTP API cannot offer resources")
-}

@@ -3,6 +3,7 @@ package broker
 import (
 	"context"
 	"crypto/rand"
+	"fmt"
 	"strconv"
 	"time"
 	"unicode/utf8"
@@ -11,6 +12,7 @@ import (
 	"github.com/tdf-framework/tdf/internal/class"
 	"github.com/tdf-framework/tdf/internal/lazy"
 	"github.com/tdf-framework/tdf/internal/task"
+	"github.com/tdf-framework/tdf/internal/worker/resources"
 	"github.com/tdf-framework/tdf/redisstate"
 	"github.com/tdf-framework/tdf/redisstate/conn"
 )
@@ -21,6 +23,7 @@ const (
 	longestTime = 10 * 365 * 24 * time.Hour
 	mostTexts   = 32 << 20 // bytes of checkpoints and errors in one answer
 
+	keptPause = 2 * time.Second       // between two claims of a worker that is kept for a task
 	morePause = 50 * time.Millisecond // before a claim goes on, if Redis had no time to look at all due tasks
 )
 
@@ -32,6 +35,8 @@ type ClaimRequest struct {
 	Number   int64   `json:"number,omitempty" doc:"the number of the claim, from 1 up; if you get no answer, repeat the call with the same number, and you get the same tasks"`
 	// TimeLeft is like [redisstate.ClaimParams.TimeLeft], in seconds.
 	TimeLeft float64 `json:"time_left,omitempty" doc:"seconds for which your programs may still run; you get no task with a longer min_time; without it, they have no limit"`
+
+	Free []resources.Stock `json:"free,omitempty" doc:"for a worker with resources: what is free, which is what the registration returned without what the running tasks have taken"`
 
 	Base64 bool `json:"base64,omitempty" doc:"texts are always in the members that end in _base64"`
 
@@ -102,6 +107,9 @@ type ClaimedTask struct {
 
 	Fetch []string `json:"fetch,omitempty" doc:"patterns of the files that the report must have if the program succeeds"`
 
+	Resources string                 `json:"resources,omitempty" doc:"what the task asks for"`
+	Share     *resources.RemoteShare `json:"share,omitempty" doc:"what it has of a worker with resources"`
+
 	Deadline time.Time `json:"deadline,omitzero" doc:"when the task times out or expires; missing: never"`
 	Seconds  *float64  `json:"seconds,omitempty" doc:"the time from now to the deadline"`
 
@@ -150,6 +158,9 @@ type Claiming struct {
 	// More means that Redis had no time to look at all due tasks.
 	More bool
 
+	// kept means that the worker is kept for a task that needs more than is free. Tokens are for other workers.
+	kept bool
+
 	// Waits reports whether there was no task yet. The caller must then call Wait.
 	Waits bool
 
@@ -159,6 +170,8 @@ type Claiming struct {
 	base64   bool
 	request  redisstate.ClaimParams
 	waitlist *waitlist
+	pool     *resources.Pool // of a worker with resources, or nil
+	lent     *resources.Loan
 	until    time.Time
 	ends     time.Time // when the worker's programs must end; zero if they need not
 }
@@ -171,8 +184,18 @@ func (b *Broker) Claim(ctx context.Context, t *access.Token, id string, r ClaimR
 	if err != nil {
 		return nil, err
 	}
+	if k.pool, err = v.pool(r.Free); err != nil {
+		return nil, err
+	}
+	if (k.pool == nil) != (v.Offer.Resources == nil) {
+		return nil, invalid("free: a worker with resources must say what is free")
+	}
+	if k.pool != nil {
+		k.lent = k.pool.Lend()
+		request.Free, request.Whole = k.lent.Free(), class.CapacitiesOf(v.whole())
+	}
 	k.Lease, k.Drained, k.base64, k.request = float64(v.Lease), v.Drained, r.Base64, request
-	k.waitlist = b.waitlist(t.Name, v.Offer)
+	k.waitlist = b.waitlist(t.Name, v.Offer, request.Free)
 	if r.TimeLeft > 0 {
 		k.ends = time.Now().Add(time.Duration(r.TimeLeft * float64(time.Second)))
 	}
@@ -190,7 +213,7 @@ func (k *Claiming) attempt(ctx context.Context) error {
 		if err == nil && len(got.Claims) > 0 {
 			return k.deliver(ctx, &got)
 		}
-		if k.Now, k.More = got.Now.Std(), got.More; err != nil {
+		if k.Now, k.More, k.kept = got.Now.Std(), got.More, got.Kept; err != nil {
 			return err
 		}
 	}
@@ -203,6 +226,9 @@ func (k *Claiming) deliver(ctx context.Context, got *redisstate.ClaimResult) (er
 	k.Now, k.Waits = got.Now.Std(), false
 	k.Undo = func() { k.broker.undo(ctx, k.request.Worker, got.Claims, "its worker has gone before it got the task") }
 	if k.Tasks, err = k.broker.tasks(ctx, k.request.Worker, got, k.base64); err == nil {
+		err = k.share(got.Claims)
+	}
+	if err == nil {
 		err = gone(ctx)
 	}
 	if err != nil {
@@ -210,6 +236,21 @@ func (k *Claiming) deliver(ctx context.Context, got *redisstate.ClaimResult) (er
 		k.Undo = nil
 	}
 	return err
+}
+
+// share gives each task its share of the resources. Redis has chosen the tasks so that they fit.
+func (k *Claiming) share(claims []redisstate.Claim) error {
+	for i := range claims {
+		if k.pool == nil {
+			return nil
+		}
+		s, fits := k.pool.Take(claims[i].Task.Request(), k.lent)
+		if !fits {
+			return fmt.Errorf("task %d does not fit into what its worker has free", claims[i].Task.ID)
+		}
+		k.Tasks[i].Share = s.Remote()
+	}
+	return nil
 }
 
 // Wait waits until the worker gets a task, or its time is over.
@@ -236,6 +277,8 @@ func (k *Claiming) await(ctx context.Context, over <-chan time.Time) bool {
 	switch {
 	case k.More:
 		return conn.Sleep(ctx, morePause)
+	case k.kept:
+		return conn.Sleep(ctx, min(keptPause, time.Until(k.until)))
 	case k.Drained == "":
 		return k.waitlist.wait(ctx, over)
 	}
@@ -428,7 +471,7 @@ func taskOf(x redisstate.Claim, now task.Time, base64 bool) ClaimedTask {
 	t := x.Task
 	out := ClaimedTask{
 		ID: t.ID, Round: t.Round, Claim: x.ID, Prefetched: t.Current().Prefetched, Program: t.Program, Source: t.Source, Campaign: t.Group,
-		After: t.Links > 0, Args: []string{}, Fetch: t.Fetch, Blobs: t.Blobs,
+		After: t.Links > 0, Resources: t.Resources, Args: []string{}, Fetch: t.Fetch, Blobs: t.Blobs,
 	}
 	out.Input, out.InputBase64 = text(t.Input, base64)
 	out.Meta, out.MetaBase64 = text(t.Meta, base64)

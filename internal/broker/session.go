@@ -7,6 +7,7 @@ import (
 	"encoding/base32"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode"
@@ -16,6 +17,7 @@ import (
 	"github.com/tdf-framework/tdf/internal/class"
 	"github.com/tdf-framework/tdf/internal/lazy"
 	"github.com/tdf-framework/tdf/internal/task"
+	"github.com/tdf-framework/tdf/internal/worker/resources"
 	"github.com/tdf-framework/tdf/redisstate/presence"
 )
 
@@ -64,6 +66,11 @@ type Registration struct {
 	Programs []string `json:"programs,omitempty" doc:"it runs only these programs; missing: every program"`
 	Sources  bool     `json:"sources,omitempty" doc:"it also claims tasks with a source, and fetches the program from there itself"`
 	Lease    float64  `json:"lease,omitempty" doc:"seconds from 1 to 300 for which its name and its claims hold without a call; 60 if it is missing"`
+
+	Resources string             `json:"resources,omitempty" doc:"what it offers, as the key resources of tdf-worker says it: auto, amounts such as cpus=8 gpus=2, or both; its claims must then say what is free"`
+	Machine   *resources.Machine `json:"machine,omitempty" doc:"what the machine has, for auto"`
+
+	offered *resources.Pool // nil if it offers no resources
 }
 
 // A Registered is the answer to a registration.
@@ -73,6 +80,9 @@ type Registered struct {
 	Lease   float64 `json:"lease"`
 	Lost    int     `json:"lost" doc:"the number of tasks of an earlier start that are lost, and run again"`
 	Drained string  `json:"drained,omitempty" doc:"who has drained the worker; it gets no tasks until it is resumed"`
+
+	Free  []resources.Stock `json:"free,omitempty" doc:"what a worker with resources has when it runs nothing, for its first claim"`
+	Slots int               `json:"slots,omitempty" doc:"how many tasks a worker with resources runs at once, because tasks may ask for a part of a core"`
 }
 
 var validName = lazy.Regexp(`^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$`)
@@ -121,8 +131,34 @@ func (r *Registration) info(t *access.Token) (w presence.WorkerInfo, err error) 
 			return w, invalid("programs: %.100q is no name of a program", program)
 		}
 	}
+	if err := r.offer(&w); err != nil {
+		return w, err
+	}
 	w.Offer.Queues, err = shares(r.Queues, t)
 	return w, err
+}
+
+// offer reads which resources the worker offers.
+func (r *Registration) offer(w *presence.WorkerInfo) error {
+	o, err := class.ParseResourceOffer(r.Resources)
+	if err != nil {
+		return invalid("resources %.100q: %v", r.Resources, err)
+	}
+	if r.Machine == nil {
+		r.Machine = &resources.Machine{}
+	}
+	if err := r.Machine.Check(); err != nil {
+		return invalid("machine: %v", err)
+	}
+	if o == nil {
+		return nil
+	}
+	r.offered = resources.New(o, r.Machine, w.Slots)
+	w.Offer.Resources = r.offered.Offered()
+	if w.Offer.Resources.Of(class.CPUs) == 0 {
+		return invalid("resources %.100q: the machine has no cores; say so with cpus=N", r.Resources)
+	}
+	return nil
 }
 
 // shares returns the queues of a worker. Without queues, they are those of its token.
@@ -239,6 +275,9 @@ func (b *Broker) Register(ctx context.Context, t *access.Token, key string, r Re
 		return Registered{}, err
 	}
 	out := Registered{Session: s.id(), Worker: w.Name, Lease: float64(w.Lease), Drained: drained}
+	if r.offered != nil {
+		out.Free, out.Slots = r.offered.Stocks(), max(w.Slots, resources.MostRounds(w.Offer.Resources))
+	}
 	if giveUp == 0 {
 		return out, nil
 	}
@@ -252,7 +291,7 @@ func (b *Broker) Register(ctx context.Context, t *access.Token, key string, r Re
 // size returns about how many bytes Redis needs for the worker.
 func (r *Registration) size() int {
 	n := 1 << 10
-	for _, all := range [][]string{{r.Name, r.Host, r.Campaign}, r.Queues, r.Tags, r.Programs} {
+	for _, all := range [][]string{{r.Name, r.Host, r.Campaign, r.Resources}, r.Queues, r.Tags, r.Programs} {
 		for _, text := range all {
 			n += len(text) + 1
 		}
@@ -319,12 +358,22 @@ type Beat struct {
 	Drained string  `json:"drained,omitempty" doc:"who has drained the worker; it gets no tasks until it is resumed"`
 }
 
-// Heartbeat reports that a worker is alive, and the ids of the tasks that it runs.
-func (b *Broker) Heartbeat(ctx context.Context, t *access.Token, id string, runs []int64) (Beat, error) {
+// Heartbeat reports that a worker is alive, the ids of the tasks that it runs, and what it has free.
+func (b *Broker) Heartbeat(ctx context.Context, t *access.Token, id string, runs []int64, free []resources.Stock) (Beat,
+	error,
+) {
 	v, err := b.visit(ctx, t, id)
+	if err != nil {
+		return Beat{}, err
+	}
+	runs = runs[:min(len(runs), keptRuns)]
+	changes := presence.HeartbeatChanges{Runs: &runs}
+	pool, err := v.pool(free)
+	if pool != nil {
+		changes.Used = pool.Used()
+	}
 	if err == nil {
-		runs = runs[:min(len(runs), keptRuns)]
-		err = b.beat(ctx, &v, presence.HeartbeatChanges{Runs: &runs})
+		err = b.beat(ctx, &v, changes)
 	}
 	return Beat{float64(v.Lease), v.Drained}, err
 }
@@ -349,6 +398,25 @@ func (b *Broker) beatIfDue(ctx context.Context, v *visit) error {
 		return nil
 	}
 	return b.beat(ctx, v, presence.HeartbeatChanges{})
+}
+
+// pool returns the resources of the worker, of which this is free, or nil if the worker offers none, or says nothing.
+func (v *visit) pool(free []resources.Stock) (*resources.Pool, error) {
+	if v.Offer.Resources == nil || free == nil {
+		return nil, nil
+	}
+	pool, err := resources.Restore(free, v.whole())
+	if err != nil {
+		return nil, invalid("free: %v", err)
+	}
+	return pool, nil
+}
+
+// whole returns what the worker has when it runs nothing.
+func (v *visit) whole() class.Amounts {
+	all := append(slices.Clone(v.Offer.Resources), class.Amount{Name: class.Slots, Units: int64(v.Slots) * class.Scale})
+	slices.SortFunc(all, func(a, b class.Amount) int { return strings.Compare(a.Name, b.Name) })
+	return all
 }
 
 // SignOff ends a session, and frees the name. The worker must release its tasks before, because nobody renews their

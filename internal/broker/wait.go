@@ -21,6 +21,7 @@ type waitlist struct {
 	broker *Broker
 	token  string // its name
 	offer  class.Offer
+	free   class.Capacities // of all workers whose calls wait; nil if they offer no resources
 
 	mu      sync.Mutex
 	turns   class.Turns
@@ -52,9 +53,9 @@ const (
 	mostWaitlists = 1000 // without a call; the others are forgotten, with the turns of their queues
 )
 
-// waitlist returns the waitlist of an offer of a token's workers.
-func (b *Broker) waitlist(token string, o class.Offer) *waitlist {
-	name := fmt.Sprintf("%q", []any{token, o.Queues, o.Tags, o.Handlers, o.Programs, o.Anything, o.Group})
+// waitlist returns the waitlist of an offer of a token's workers that have this free.
+func (b *Broker) waitlist(token string, o class.Offer, free class.Capacities) *waitlist {
+	name := fmt.Sprintf("%q", []any{token, o.Queues, o.Tags, o.Handlers, o.Programs, o.Anything, o.Group, o.Resources, free})
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if l := b.waitlists[name]; l != nil {
@@ -63,7 +64,7 @@ func (b *Broker) waitlist(token string, o class.Offer) *waitlist {
 	if len(b.waitlists) >= mostWaitlists {
 		maps.DeleteFunc(b.waitlists, func(_ string, l *waitlist) bool { return l.isEmpty() })
 	}
-	l := &waitlist{broker: b, token: token, offer: o, waiting: list.New(), changed: make(chan struct{}, 1)}
+	l := &waitlist{broker: b, token: token, offer: o, free: free, waiting: list.New(), changed: make(chan struct{}, 1)}
 	b.waitlists[name] = l
 	return l
 }
@@ -172,7 +173,7 @@ func (l *waitlist) wakeNext() {
 
 // serve takes tokens as long as calls wait.
 func (l *waitlist) serve() {
-	waker, giveBack := l.broker.takeWaker(l.token, &l.offer)
+	waker, giveBack := l.broker.takeWaker(l)
 	defer func() { giveBack() }()
 	for {
 		pause, quiet, empty := l.plan()
@@ -188,7 +189,7 @@ func (l *waitlist) serve() {
 			time.Sleep(max(pause, l.broker.pollers.pause(l.token)))
 			l.wakeNext()
 			giveBack()
-			waker, giveBack = l.broker.takeWaker(l.token, &l.offer) // one may be free now
+			waker, giveBack = l.broker.takeWaker(l) // one may be free now
 		case l.await(waker, pause):
 			l.wakeNext()
 		}
@@ -246,14 +247,13 @@ func (l *waitlist) stop() bool {
 	return !l.serving
 }
 
-// takeWaker returns a waker for an offer of a token's workers, or nil if the token has its share of wakers. The
-// function gives it back.
-func (b *Broker) takeWaker(token string, o *class.Offer) (w *conn.Waker, giveBack func()) {
-	leave, err := b.wakers.Enter(token)
+// takeWaker returns a waker for a waitlist, or nil if its token has its share of wakers. The function gives it back.
+func (b *Broker) takeWaker(l *waitlist) (w *conn.Waker, giveBack func()) {
+	leave, err := b.wakers.Enter(l.token)
 	if err != nil {
-		return nil, b.pollers.enter(token)
+		return nil, b.pollers.enter(l.token)
 	}
-	w = b.store.WakeWorker(o, nil) // these workers offer no resources
+	w = b.store.WakeWorker(&l.offer, func() class.Capacities { return l.free })
 	return w, func() {
 		_ = w.Close() // it has nothing left to lose
 		leave()

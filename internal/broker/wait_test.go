@@ -16,7 +16,7 @@ func TestShareOfWakers(t *testing.T) {
 	d := New(testspace.Connect(t, testspace.Config(t, redistest.Shared(t))), Options{})
 	take := func(token string, n int) (woken int) {
 		for i := range n {
-			w, giveBack := d.takeWaker(token, &class.Offer{Queues: []class.QueueShare{{Queue: "q" + strconv.Itoa(i)}}})
+			w, giveBack := d.takeWaker(d.waitlist(token, class.Offer{Queues: []class.QueueShare{{Queue: "q" + strconv.Itoa(i)}}}, nil))
 			t.Cleanup(giveBack)
 			if w != nil {
 				woken++
@@ -28,5 +28,5 @@ func TestShareOfWakers(t *testing.T) {
 	expect.Equal(t, take("other", 33), mostWakers/4)
 	expect.Equal(t, d.pollers.pause("other"), longestIdle)
 	expect.Compare(t, d.pollers.pause("greedy"), ">", 5*longestIdle)
-	expect.True(t, d.waitlist("greedy", class.Offer{}) != d.waitlist("other", class.Offer{}), "two tokens share a waitlist")
+	expect.True(t, d.waitlist("greedy", class.Offer{}, nil) != d.waitlist("other", class.Offer{}, nil), "two tokens share a waitlist")
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/tdf-framework/tdf/internal/broker"
 	"github.com/tdf-framework/tdf/internal/task"
+	"github.com/tdf-framework/tdf/internal/worker/resources"
 	"github.com/tdf-framework/tdf/redisstate/presence"
 )
 
@@ -104,16 +105,18 @@ func (a *api) signOff(ctx context.Context, c *call, in *sessionInput) (*none, er
 type heartbeatInput struct {
 	Session string `path:"session" maxLength:"200" doc:"the session that the registration returned"`
 	Body    *struct {
-		Runs []int64 `json:"runs,omitempty" doc:"the ids of the tasks that the worker runs, for people"`
+		Runs []int64           `json:"runs,omitempty" doc:"the ids of the tasks that the worker runs, for people"`
+		Free []resources.Stock `json:"free,omitempty" doc:"what a worker with resources has free, for people"`
 	} `required:"false"`
 }
 
 func (a *api) heartbeat(ctx context.Context, c *call, in *heartbeatInput) (*out[broker.Beat], error) {
 	var runs []int64
+	var free []resources.Stock
 	if in.Body != nil {
-		runs = in.Body.Runs
+		runs, free = in.Body.Runs, in.Body.Free
 	}
-	return answerOf(a.broker.Heartbeat(ctx, &c.token, in.Session, runs))
+	return answerOf(a.broker.Heartbeat(ctx, &c.token, in.Session, runs, free))
 }
 
 // claimRequest is a claim that also reports rounds, so that a worker makes one call for each task.

@@ -196,9 +196,10 @@ func (s *Presence) WorkerHeartbeat(ctx context.Context, w WorkerInfo) (drained s
 
 // HeartbeatChanges are what a heartbeat of a registered worker changes, beside the time of the last heartbeat.
 type HeartbeatChanges struct {
-	Runs   *[]int64 // the ids of the tasks that the worker runs; nil keeps those of the last heartbeat
-	Gone   bool     // the worker signs off
-	GaveUp bool     // the claims of the earlier worker are given up: see [Presence.Register]
+	Runs   *[]int64      // the ids of the tasks that the worker runs; nil keeps those of the last heartbeat
+	Used   class.Amounts // what of its resources the worker has given to them
+	Gone   bool          // the worker signs off
+	GaveUp bool          // the claims of the earlier worker are given up: see [Presence.Register]
 }
 
 // ErrSignedOff means that a worker has signed off, or that Redis does not know it.
@@ -210,7 +211,7 @@ var ErrSignedOff = task.NewError(task.CodeExpired, "the worker has signed off; r
 func (s *Presence) Beat(ctx context.Context, name, boot string, b HeartbeatChanges) (drained string, err error) {
 	var fields []any
 	if b.Runs != nil {
-		fields = append(fields, "runs", runsText(*b.Runs))
+		fields = append(fields, "runs", runsText(*b.Runs), "resources_used", b.Used.String())
 	}
 	if b.Gone {
 		fields = append(fields, "state", WorkerGone)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/tdf-framework/tdf/internal/broker"
 	"github.com/tdf-framework/tdf/internal/task"
+	"github.com/tdf-framework/tdf/internal/worker/resources"
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
@@ -37,7 +38,10 @@ func (r *Remote) Exchange(ctx, claiming context.Context, claim *redisstate.Claim
 // next returns the next claim. If its answer is lost, the repeated call gets the same tasks.
 func (r *Remote) next(claim redisstate.ClaimParams) broker.ClaimRequest {
 	r.number++
-	return broker.ClaimRequest{Most: min(claim.Most, mostClaims), Number: r.number, TimeLeft: float64(claim.TimeLeft)}
+	return broker.ClaimRequest{
+		Most: min(claim.Most, mostClaims), Number: r.number, TimeLeft: float64(claim.TimeLeft),
+		Free: resources.StocksOf(claim.Free),
+	}
 }
 
 // Await makes a claim that waits for tasks, until ctx ends. When the context claiming ends, it gives up waiting for the
@@ -96,7 +100,7 @@ func claimOf(t *broker.ClaimedTask) redisstate.Claim {
 	}
 	one.Properties = task.Defaults(t.Program, t.Source, textOf(t.Input, nil))
 	one.Group, one.Meta, one.FailOn = t.Campaign, textOf(t.Meta, t.MetaBase64), task.FailOnUnknown
-	one.Timeout, one.Fetch, one.Blobs = task.Forever, t.Fetch, t.Blobs
+	one.Timeout, one.Fetch, one.Blobs, one.Resources = task.Forever, t.Fetch, t.Blobs, t.Resources
 	if t.Seconds != nil {
 		one.Timeout = max(task.Seconds(*t.Seconds), task.For(time.Millisecond))
 	}
@@ -118,7 +122,7 @@ func invalidTask(t *task.Task) error {
 		return fmt.Errorf("the API returned a task with the id %d and the round %d", t.ID, t.Round)
 	}
 	of := task.Defaults(t.Program, t.Source, "")
-	of.Group, of.Fetch, of.Blobs = t.Group, t.Fetch, t.Blobs
+	of.Group, of.Fetch, of.Blobs, of.Resources = t.Group, t.Fetch, t.Blobs, t.Resources
 	return of.Validate()
 }
 

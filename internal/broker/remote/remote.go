@@ -10,8 +10,10 @@ import (
 	"time"
 
 	"github.com/tdf-framework/tdf/internal/broker"
+	"github.com/tdf-framework/tdf/internal/class"
 	"github.com/tdf-framework/tdf/internal/config"
 	"github.com/tdf-framework/tdf/internal/task"
+	"github.com/tdf-framework/tdf/internal/worker/resources"
 	"github.com/tdf-framework/tdf/redisstate/presence"
 )
 
@@ -88,7 +90,7 @@ func (r *Remote) register(ctx context.Context, w *presence.WorkerInfo) (got brok
 		Programs []string `json:"programs,omitzero"` // an empty list is not the same as none
 	}{broker.Registration{
 		Name: w.Name, Host: w.Host, PID: w.PID, Slots: w.Slots, Tags: w.Offer.Tags, Campaign: w.Offer.Group,
-		Sources: w.Offer.Programs, Lease: float64(r.lease),
+		Sources: w.Offer.Programs, Lease: float64(r.lease), Resources: w.Offer.Resources.String(),
 	}, nil}
 	if !w.Offer.Anything {
 		body.Programs = append([]string{}, w.Offer.Handlers...)
@@ -116,9 +118,14 @@ func (r *Remote) WorkerHeartbeat(ctx context.Context, w presence.WorkerInfo) (dr
 		return "", err
 	}
 	var got broker.Beat
+	var free class.Amounts
+	for _, a := range w.Offer.Resources {
+		free = append(free, class.Amount{Name: a.Name, Units: a.Units - w.Used.Of(a.Name)})
+	}
 	body := struct {
-		Runs []int64 `json:"runs"`
-	}{append([]int64{}, w.Runs...)}
+		Runs []int64           `json:"runs"`
+		Free []resources.Stock `json:"free,omitempty"`
+	}{append([]int64{}, w.Runs...), resources.StocksOf(class.CapacitiesOf(free))}
 	err = r.call(ctx, &request{
 		method: http.MethodPost, path: r.session + "/heartbeat", body: body, answer: &got, longest: answerTime,
 	})

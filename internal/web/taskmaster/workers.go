@@ -159,7 +159,7 @@ func (a *app) beat(ctx context.Context, w worker) (held int, known bool, err err
 	for i, id := range ids {
 		renewals[i] = broker.Renewal{Run: broker.Run(runs[id])}
 	}
-	_, err = a.broker.Heartbeat(ctx, w.token, w.session, ids)
+	_, err = a.broker.Heartbeat(ctx, w.token, w.session, ids, nil)
 	switch code := task.CodeOf(err); {
 	case err != nil && (code == task.CodeNotFound || code == task.CodeExpired || code == task.CodeTaken):
 		return 0, false, nil // unknown, or a worker of TDF has had the name

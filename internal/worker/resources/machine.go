@@ -12,17 +12,20 @@ import (
 
 // A Machine is what this process may use of its machine.
 type Machine struct {
-	Cores  []Core
-	Memory int64 // bytes; 0 if it is unknown
-	GPUs   []string
+	Cores  []Core   `json:"cores,omitempty" doc:"the cores on which programs may run"`
+	Memory int64    `json:"memory,omitempty" doc:"bytes; 0 if it is unknown"`
+	GPUs   []string `json:"gpus,omitempty" doc:"their numbers or UUIDs"`
 
-	variable string // the variable of the environment by which a program sees only some of the GPUs
+	Variable string `json:"variable,omitempty" doc:"the variable of the environment by which a program sees only some of the GPUs; CUDA_VISIBLE_DEVICES if it is missing"`
 
 	given map[string]int // how many cores and GPUs the Pools of this machine have
 }
 
 // A Core is a logical processor.
-type Core struct{ Number, Node int }
+type Core struct {
+	Number int `json:"number"`
+	Node   int `json:"node,omitempty" doc:"its NUMA node"`
+}
 
 // Detect finds what the machine has. root is the root of the file system. cores are the numbers of the cores on which
 // this process may run, and env returns a variable of its environment.
@@ -43,13 +46,13 @@ func Detect(root fs.FS, cores []int, env func(string) (string, bool)) *Machine {
 }
 
 func (m *Machine) findGPUs(root fs.FS, env func(string) (string, bool)) {
-	m.variable, m.GPUs = cudaDevices, visible(nvidia(root), env, cudaDevices)
+	m.Variable, m.GPUs = cudaDevices, visible(nvidia(root), env, cudaDevices)
 	if len(m.GPUs) > 0 {
 		return
 	}
 	m.GPUs = visible(amd(root), env, rocrDevices)
 	if len(m.GPUs) > 0 {
-		m.variable = rocrDevices
+		m.Variable = rocrDevices
 	}
 }
 

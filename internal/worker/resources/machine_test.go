@@ -120,7 +120,7 @@ func TestGPUs(t *testing.T) {
 	} {
 		m := Detect(files(c.files), []int{0}, c.env)
 		expect.Equal(t, m.GPUs, c.gpus)
-		expect.Equal(t, m.variable, c.variable)
+		expect.Equal(t, m.Variable, c.variable)
 	}
 }
 

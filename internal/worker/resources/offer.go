@@ -1,6 +1,7 @@
 package resources
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"strconv"
@@ -23,7 +24,7 @@ func New(o *class.ResourceOffer, m *Machine, slots int) *Pool {
 	}
 	p := &Pool{}
 	if _, has := found[class.GPUs]; has {
-		p.variable = m.variable
+		p.variable = cmp.Or(m.Variable, cudaDevices)
 	}
 	found[class.Slots] = whole(class.Amount{Name: class.Slots, Units: int64(slots) * class.Scale})
 	if m.given == nil {
@@ -35,13 +36,26 @@ func New(o *class.ResourceOffer, m *Machine, slots int) *Pool {
 		}
 		p.all = append(p.all, found[name])
 	}
-	isSlots := func(a class.Amount) bool { return a.Name == class.Slots }
 	p.whole = slices.DeleteFunc(capacities(p.all).Amounts(), isSlots)
 	return p
 }
 
+func isSlots(a class.Amount) bool { return a.Name == class.Slots }
+
 // Offered returns what the worker offers to tasks that ask for something.
 func (p *Pool) Offered() class.Amounts { return p.whole }
+
+// roundsPerCore bounds how many rounds run at once, because tasks may ask for a small part of a core, or for none.
+const (
+	roundsPerCore = 4
+	mostRounds    = 1000
+)
+
+// MostRounds returns how many rounds a worker that offers these resources runs at once.
+func MostRounds(offered class.Amounts) int {
+	cores := int(offered.Of(class.CPUs) / class.Scale)
+	return min(roundsPerCore*cores, mostRounds)
+}
 
 // override returns a resource as the user has written it. Other Pools have the first given ones.
 func override(a class.Amount, found resource, given int) resource {

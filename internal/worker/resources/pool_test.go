@@ -13,7 +13,7 @@ import (
 
 // twoNodes has the cores 0 to 3 in node 0 and 4 to 7 in node 1, and GPUs.
 func twoNodes() *Machine {
-	m := &Machine{Memory: 1 << 34, GPUs: []string{"0", "1"}, variable: cudaDevices}
+	m := &Machine{Memory: 1 << 34, GPUs: []string{"0", "1"}, Variable: cudaDevices}
 	for n := range 8 {
 		m.Cores = append(m.Cores, Core{n, n / 4})
 	}

@@ -13,8 +13,8 @@ import (
 	"github.com/tdf-framework/tdf/internal/admin"
 	"github.com/tdf-framework/tdf/internal/class"
 	"github.com/tdf-framework/tdf/internal/format"
+	"github.com/tdf-framework/tdf/internal/worker/resources"
 	"github.com/tdf-framework/tdf/redisstate/counts"
-	"github.com/tdf-framework/tdf/worker"
 )
 
 // A scaling is a running tdf scale.
@@ -142,7 +142,7 @@ func (s *scaling) whole() room {
 	if offered == nil {
 		return room{slots: s.slots}
 	}
-	slots := max(s.slots, worker.MostRounds(offered))
+	slots := max(s.slots, resources.MostRounds(offered))
 	return room{slots, class.CapacitiesOf(withSlots(offered, s.slots))}
 }
 
