@@ -36,7 +36,7 @@ func (c *campaign) interrupted(ctx context.Context) error {
 // giveUp ends the tasks that have not finished, because this call ends: no one would print their results, and the same
 // call may begin anew. With --detach, it leaves them. The text says how many it has cancelled, and what is unknown.
 func (c *campaign) giveUp(ctx context.Context) (ended string, err error) {
-	err = c.here.stopWorker()
+	err = c.here.stopWorker(c.a.Force)
 	if c.here.temporary {
 		return "", err
 	}

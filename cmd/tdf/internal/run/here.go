@@ -120,9 +120,9 @@ func (h *here) keepFiles() {
 	}
 }
 
-// stop ends what runs on this machine. Commands that still run are ended.
-func (h *here) stop() error {
-	err := h.stopWorker()
+// stop ends what runs on this machine. Commands that still run are ended, at once when ctx ends.
+func (h *here) stop(ctx context.Context) error {
+	err := h.stopWorker(ctx)
 	if h.redis != nil {
 		h.redis.Stop()
 	}
@@ -138,14 +138,15 @@ func (h *here) lost() <-chan struct{} {
 }
 
 // stopWorker ends the worker and the server of this call. The tasks whose commands it ends are open again.
-func (h *here) stopWorker() error {
+func (h *here) stopWorker(ctx context.Context) error {
 	if h.tdf == nil {
 		return nil
 	}
-	h.tdf.StopNow()
-	err := h.tdf.Stop()
+	t := h.tdf
 	h.tdf = nil
-	return err
+	defer time.AfterFunc(killGrace, t.StopNow).Stop()
+	defer context.AfterFunc(ctx, t.StopNow)()
+	return t.Stop()
 }
 
 // packs reports whether a program carries the command: it has the files to send, or the variables of the caller.

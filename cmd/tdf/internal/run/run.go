@@ -316,5 +316,5 @@ func (r *run) carryOut(ctx context.Context, tool config.Tool, c *campaign) error
 		}
 		return c.carryOut(ctx)
 	})
-	return errors.Join(err, c.here.stop())
+	return errors.Join(err, c.here.stop(r.a.Force))
 }
