@@ -35,18 +35,18 @@ func openJobLog(path string, resume bool) (*jobLog, error) {
 		return nil, nil
 	}
 	l := &jobLog{succeeded: map[[16]byte]int{}}
-	flags := os.O_RDWR | os.O_CREATE | os.O_APPEND
-	if !resume {
-		flags |= os.O_TRUNC
-	}
 	var err error
-	l.file, err = os.OpenFile(path, flags, 0o644)
+	l.file, err = os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o644)
 	if err != nil {
 		return nil, cli.Usagef("--joblog: %v", err)
 	}
+	regular, err := hold(l.file, resume)
 	whole := int64(0)
-	if resume {
+	switch {
+	case err == nil && resume:
 		whole, err = l.read()
+	case regular && err == nil:
+		err = l.file.Truncate(0)
 	}
 	if err == nil && whole == 0 {
 		_, err = l.file.WriteString(jobLogHead)
@@ -58,14 +58,29 @@ func openJobLog(path string, resume bool) (*jobLog, error) {
 	return l, nil
 }
 
+// hold locks a regular file until this process ends: another call that writes it would run the same commands again, or
+// lose what this call writes. It returns whether the file is regular. With --resume, it must be.
+func hold(f *os.File, resume bool) (regular bool, err error) {
+	info, err := f.Stat()
+	switch {
+	case err != nil:
+		return false, err
+	case info.Mode().IsRegular():
+		err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+		if errors.Is(err, syscall.EWOULDBLOCK) {
+			return true, errors.New("another tdf run writes this file; wait for its end, or name another file")
+		}
+		return true, nil
+	case resume:
+		return false, errors.New("--resume needs a regular file")
+	}
+	return false, nil
+}
+
 // read reads the commands that have succeeded. If the last line is not whole, because the machine lost its power, read
 // removes it. It returns the size of the file.
 func (l *jobLog) read() (size int64, err error) {
-	info, err := l.file.Stat()
-	if err != nil || !info.Mode().IsRegular() {
-		return 0, errors.Join(err, errors.New("--resume needs a regular file"))
-	}
-	lines := bufio.NewReader(io.LimitReader(l.file, info.Size()))
+	lines := bufio.NewReader(l.file)
 	for {
 		line, err := lines.ReadString('\n')
 		if errors.Is(err, io.EOF) {

@@ -37,7 +37,8 @@ func openResults(path string, resume bool) (*resultsFile, error) {
 	if err != nil {
 		return nil, cli.Usagef("--results: %v", err)
 	}
-	if resume {
+	_, err = hold(f.file, resume)
+	if err == nil && resume {
 		err = f.read()
 	}
 	if err != nil {
@@ -49,10 +50,6 @@ func openResults(path string, resume bool) (*resultsFile, error) {
 
 // read counts the rows, and makes sure that another file can replace the file.
 func (f *resultsFile) read() (err error) {
-	info, err := f.file.Stat()
-	if err != nil || !info.Mode().IsRegular() {
-		return errors.Join(err, errors.New("--resume needs a regular file"))
-	}
 	f.path, err = filepath.EvalSymlinks(f.path)
 	if err != nil {
 		return err
