@@ -50,6 +50,9 @@ func (j *job) dependencies(ctx context.Context, m *cli.Client) (*dependencies, e
 			return nil, fmt.Errorf("--dependency %s: job dependency problem: %w; nothing was submitted", part, err)
 		}
 	}
+	if d.never { // Redis refuses to open a task that waits for one that has failed
+		d.after, d.afterAny = nil, nil
+	}
 	return d, nil
 }
 
