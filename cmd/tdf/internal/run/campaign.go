@@ -135,7 +135,13 @@ func (c *campaign) await(ctx context.Context, opened <-chan error) error {
 	err := c.m.Run(ctx, manager.Callbacks{
 		Groups: []string{c.base.Group}, Skip: c.isForeign, InOrder: c.keepOrder, Concurrency: 1, Attempts: -1,
 		Succeeded: c.handle, Failed: c.handle, TimedOut: c.handle, Expired: c.handle,
-		Stop: func(ctx context.Context, _ manager.Summary) bool { return c.isComplete(ctx) },
+		Stop: func(ctx context.Context, _ manager.Summary) bool {
+			err := c.haltEarly(ctx)
+			if err != nil {
+				c.abort(err)
+			}
+			return c.isComplete(ctx)
+		},
 	})
 	switch {
 	case errors.Is(context.Cause(ctx), errComplete):
@@ -235,14 +241,56 @@ func (c *campaign) count(t *manager.Task) (halts bool) {
 		c.runs = append(c.runs, last.RunTime)
 		c.runs = c.runs[max(0, len(c.runs)-shownRuns):]
 	}
-	if t.Outcome != string(task.Succeeded) && !c.halted {
+	if t.Outcome != string(task.Succeeded) && (!c.halted || c.status == 0) {
 		c.status = statusOf(t)
 	}
-	o := &c.own
-	succeeded := o.finished - o.failed - o.left - int64(len(c.vanished))
-	halts = !c.halted && c.halt.isReached(o.failed, succeeded, o.finished, c.total())
+	halts = !c.halted && c.isHalt(0, 0)
 	c.halted = c.halted || halts
 	return halts
+}
+
+// isHalt reports whether the results are those for which --halt ends the call. The caller holds c.mu. The numbers are
+// results that were not counted.
+func (c *campaign) isHalt(failed, succeeded int64) bool {
+	o := &c.own
+	both := failed + succeeded
+	succeeded += o.finished - o.failed - o.left - int64(len(c.vanished))
+	return c.halt.isReached(o.failed+failed, succeeded, o.finished+both, c.total())
+}
+
+// haltEarly halts because of results that wait for earlier ones, as --keep-order demands. The waiting results are then
+// handled at once if the call ends, and otherwise in their order.
+func (c *campaign) haltEarly(ctx context.Context) error {
+	if !c.keepOrder || c.halt.why == "" {
+		return nil
+	}
+	c.settling.Lock() // no result is counted twice
+	defer c.settling.Unlock()
+	p, err := c.unhandled(ctx)
+	if err != nil {
+		return err
+	}
+	c.mu.Lock()
+	halts := !c.halted && c.isHalt(p.failed, p.succeeded)
+	c.halted = c.halted || halts && !c.halt.now
+	c.mu.Unlock()
+	switch {
+	case !halts:
+		return nil
+	case !c.halt.now:
+		c.cancel(ctx, task.Open)
+		return nil
+	}
+	for _, id := range p.ended {
+		t, err := c.m.Get(ctx, id)
+		if err == nil {
+			err = c.settle(ctx, t)
+		}
+		if err != nil && !errors.Is(err, task.ErrNoTask) {
+			return err
+		}
+	}
+	return nil
 }
 
 // record prints the output of a task that has finished, fetches its files, and writes its line of the job log, so that

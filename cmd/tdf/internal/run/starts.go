@@ -47,26 +47,47 @@ func (c *campaign) mayStart(ctx context.Context) (bool, error) {
 	return true, nil
 }
 
-// hasFreeSlot reports whether fewer commands run, or are about to, than the call has slots. A result that waits for
-// earlier ones, because of --keep-order, needs no slot, unless it may be one for which --halt ends the call.
+// hasFreeSlot reports whether fewer commands run, or are about to, than the call has slots, and --halt ends nothing. A
+// result that waits for earlier ones, because of --keep-order, needs no slot.
 func (c *campaign) hasFreeSlot(ctx context.Context) (bool, error) {
+	p, err := c.unhandled(ctx)
+	if err != nil {
+		return false, err
+	}
 	c.mu.Lock()
-	ids := c.own.after(0, len(c.own.pending))
-	c.mu.Unlock()
-	if len(ids) < c.here.slots {
-		return true, nil
+	defer c.mu.Unlock()
+	return p.unfinished < c.here.slots && !c.isHalt(p.failed, p.succeeded), nil
+}
+
+// An unhandled is what Redis says of the pending tasks.
+type unhandled struct {
+	unfinished        int
+	ended             []int64 // ascending; without those that were cancelled
+	failed, succeeded int64   // of ended
+}
+
+func (c *campaign) unhandled(ctx context.Context) (u unhandled, err error) {
+	ids := c.pending()
+	if len(ids) == 0 { // the query would select all tasks
+		return u, nil
 	}
-	taken := 0
 	for t, err := range c.m.List(ctx, manager.Query{IDs: ids}) {
-		if err != nil {
-			return false, err
+		switch {
+		case err != nil:
+			return u, err
+		case t.Group != c.base.Group || t.Outcome == task.Cancelled:
+			continue
+		case !t.State.Finished():
+			u.unfinished++
+			continue
+		case t.Outcome == string(task.Succeeded):
+			u.succeeded++
+		default:
+			u.failed++
 		}
-		waits := t.State == task.Succeeded || c.halt.why == "" && t.State.Finished()
-		if t.Group == c.base.Group && (!waits || c.halt.why != "" && c.halt.why != "fail") {
-			taken++
-		}
+		u.ended = append(u.ended, t.ID)
 	}
-	return taken < c.here.slots, nil
+	return u, nil
 }
 
 // runningProcesses returns how many processes run or wait for a processor, without this one.
