@@ -17,7 +17,8 @@ import (
 const leastRound = 10 * time.Millisecond
 
 // shortestRound is the shortest time between the starts of two rounds without more work. If many tasks finish, one
-// round then handles several of them, and needs less of Redis's time.
+// round then handles several of them, and needs less of Redis's time. It does not hold while only one task is left that
+// can finish.
 const shortestRound = 5 * time.Millisecond
 
 // errRunning is the error of a Run that starts while another Run of the same manager is running.
@@ -178,7 +179,9 @@ func (r *run) wait(ctx context.Context, begun time.Time) error {
 		wake, cancel := r.wakeFor(ctx)
 		err = r.attend(wake, min(most, held))
 		cancel()
-		conn.Sleep(ctx, min(shortestRound-time.Since(begun), held))
+		if r.summary.Counts.Unfinished() > 1 {
+			conn.Sleep(ctx, min(shortestRound-time.Since(begun), held))
+		}
 	}
 	return cmp.Or(err, context.Cause(ctx))
 }
