@@ -52,6 +52,7 @@ func TestResourcesOfOtherWorkers(t *testing.T) {
 		}
 	}
 	expect.Len(t, claim(r.Free), 0, "both cores are taken")
+	expect.Len(t, claim([]resources.Stock{}), 0, "nothing is free")
 	w.post(200, "heartbeat", `{"runs":[1,2],"free":`+string(expect.Result(json.Marshal(r.Free)).Value(t))+`}`)
 	expect.Contains(t, s.as(access.Operator, 200, "GET", base+"/workers", "").text, `"cpus=2 gpus=2 licence=0.5 memory=1G"`)
 	w.refused(422, "claims", `{}`, `{"free":null}`, `{"free":{}}`, `{"free":[{"name":"cpus","pieces":[{"free":10001}]}]}`, `{"free":[{"name":"gpus","pieces":[{"free":1e99}]}]}`)

@@ -72,7 +72,7 @@ func StocksOf(all class.Capacities) (stocks []Stock) {
 	return stocks
 }
 
-// Restore returns the Pool with these stocks, of a worker that has this in all.
+// Restore returns the Pool with these stocks, of a worker that has this in all. Nothing is free of what has no stock.
 func Restore(stocks []Stock, whole class.Amounts) (*Pool, error) {
 	p := &Pool{}
 	for _, s := range stocks {
@@ -93,6 +93,11 @@ func Restore(stocks []Stock, whole class.Amounts) (*Pool, error) {
 			p.variable = s.Variable
 		}
 		p.all = append(p.all, r)
+	}
+	for _, a := range whole {
+		if !slices.ContainsFunc(p.all, func(of resource) bool { return of.name == a.Name }) {
+			p.all = append(p.all, resource{name: a.Name})
+		}
 	}
 	p.whole = slices.DeleteFunc(slices.Clone(whole), isSlots)
 	return p, nil
