@@ -62,7 +62,7 @@ func TestShards(t *testing.T) {
 	has("/ui/tasks/confirm?do=cancel&campaign=grid&state=open", "Cancel 3 tasks?")
 	done := b.post("/ui/tasks/do", url.Values{"do": {"cancel"}, "tasks": {"campaign=grid&state=open"}, "expect": {"3"}})
 	expect.Contains(t, done.text, "3 tasks cancelled")
-	b.post(address+"/retry", nil)
+	b.post(address+"/retry", url.Values{"round": {"0"}})
 	expect.Equal(t, expect.Result(second.Get(t.Context(), 1)).Value(t).State, task.Open)
 	b.post("/ui/limits/set", url.Values{"key": {"k"}, "at_most": {"3"}, "from": {"/ui/limits?namespace=" + cfg.Namespace}})
 	expect.Len(t, expect.Result(second.Limits().All(t.Context())).Value(t), 1)

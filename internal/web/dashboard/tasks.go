@@ -421,7 +421,8 @@ func (v *visit) tell(what *verb, done manager.Result, back string) {
 	}
 }
 
-// actOnTask changes the task of an address.
+// actOnTask changes the task of an address, if it still is in the round that the page shows: a second click or an old
+// page must not run a task again that has just run. A cancellation means any round.
 func actOnTask(ctx context.Context, v *visit) (string, error) {
 	what, err := verbOf(v.path("do"))
 	if err != nil || what.Verb == task.VerbChange {
@@ -431,9 +432,14 @@ func actOnTask(ctx context.Context, v *visit) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	done, err := v.acting().Do(ctx, manager.Action{Verb: what.Verb}, manager.Ref{
-		ID: t.ID, Namespace: t.Namespace, Round: manager.AnyRound,
-	})
+	ref := manager.Ref{ID: t.ID, Namespace: t.Namespace, Round: manager.AnyRound}
+	if what.Verb != task.VerbCancel {
+		ref.Round, err = strconv.Atoi(v.request.PostForm.Get("round"))
+		if err != nil || ref.Round < 0 {
+			return "", errNoRound
+		}
+	}
+	done, err := v.acting().Do(ctx, manager.Action{Verb: what.Verb}, ref)
 	switch {
 	case err != nil:
 		return "", err
@@ -444,6 +450,8 @@ func actOnTask(ctx context.Context, v *visit) (string, error) {
 	}
 	return TaskAddress(t.Name()), nil
 }
+
+var errNoRound = task.NewError(task.CodeInvalid, "the form does not say in which round the task is; load the page again")
 
 // task reads the task of an address. If the user may not see it, it does not exist.
 func (v *visit) task(ctx context.Context) (*manager.Task, *place, error) {

@@ -79,9 +79,15 @@ func TestBulkChange(t *testing.T) {
 	got = b.post("/ui/tasks/do", form("requeue", "state=expired", "3"))
 	expect.Contains(t, got.text, "0 tasks requeued. 3 tasks left as they are.")
 	expect.Contains(t, got.text, "it is expired in round 0")
-	got = b.post("/ui/tasks/1/retry", nil)
+	expect.Contains(t, b.page("/ui/tasks/1", 200), `name="round" value="0"`)
+	got = b.post("/ui/tasks/1/retry", url.Values{"round": {"0"}})
 	expect.Equal(t, got.Header.Get("Location"), "/ui/tasks/1")
 	expect.Equal(t, s.count(task.Open), 1)
+	b.post("/ui/tasks/do", form("cancel", "id=1", "1"))
+	for round, status := range map[string]int{"0": 409, "": 422, "-1": 422, "x": 422} {
+		expect.Equal(t, b.post("/ui/tasks/1/retry", url.Values{"round": {round}}).StatusCode, status, "an old page, round", round)
+	}
+	expect.Equal(t, s.count(task.Open), 0)
 	expect.Contains(t, testspace.Read(t, s.store, 1).Log, "token operator", "the log does not name the user")
 }
 
