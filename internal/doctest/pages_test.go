@@ -151,7 +151,7 @@ func TestShownRunnerIsInExample(t *testing.T) {
 // docs/programs.md shows, unchanged, the programs that tests of internal/worker/rounddir run.
 func TestShownProgramsAreTested(t *testing.T) {
 	page := read(t, "docs/programs.md")
-	for language, file := range map[string]string{"sh": "counter.sh", "python": "counter.py", "go": "counter/main.go"} {
+	for language, file := range map[string]string{"sh": "counter.sh", "python": "counter.py"} {
 		_, rest, found := strings.Cut(page, "\n```"+language+"\n")
 		block, _, closed := strings.Cut(rest, "```\n")
 		expect.True(t, found, "docs/programs.md does not show internal/worker/rounddir/testdata/", file, "unchanged")
