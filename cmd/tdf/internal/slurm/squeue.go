@@ -40,15 +40,27 @@ func (f *filter) setRefs(value string) (err error) {
 // setStates reads a list of states or their codes.
 func (f *filter) setStates(value string) error {
 	f.states = strings.Split(strings.ToUpper(value), ",")
-	for i, name := range f.states {
-		for state, short := range shortStates {
+	known := strings.Fields(otherStates)
+	for state, short := range shortStates {
+		known = append(known, state)
+		for i, name := range f.states {
 			if name == short {
 				f.states[i] = state
 			}
 		}
 	}
+	for _, name := range f.states {
+		if !slices.Contains(known, name) { // otherwise, a script would conclude that no job runs
+			return errors.New("invalid job state specified: " + name)
+		}
+	}
 	return nil
 }
+
+// otherStates are the states of Slurm that no job of TDF has, with their codes.
+const otherStates = "ALL BF BOOT_FAIL CF CONFIGURING OOM OUT_OF_MEMORY PR PREEMPTED RD " +
+	"RESV_DEL_HOLD RF REQUEUE_FED RH REQUEUE_HOLD RQ REQUEUED RS RESIZING RV REVOKED SI SIGNALING SE SPECIAL_EXIT SO " +
+	"STAGE_OUT ST STOPPED S SUSPENDED"
 
 // matches reports whether a job passes the filter.
 func (f *filter) matches(v *view) bool {

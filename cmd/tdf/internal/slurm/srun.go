@@ -64,7 +64,8 @@ func (j *job) runHere(ctx context.Context, m *cli.Client) error {
 	}
 	if last := t.LastRun(); last != nil {
 		_, err = io.WriteString(j.a.Stdout, last.Output)
-		_, err2 := io.WriteString(j.a.Stderr, last.Error)
+		printed := last.Error[:min(int64(len(last.Error)), last.ErrorBytes)] // the worker has added the rest
+		_, err2 := io.WriteString(j.a.Stderr, printed)
 		if !last.OutputWhole() || !last.ErrorWhole() {
 			err2 = errors.Join(err2, errors.New("only a part of the output has arrived: use --output"))
 		}
