@@ -94,6 +94,14 @@ func (a *App) Begin(c *cobra.Command, args []string) error {
 	if strings.HasPrefix(c.Name(), cobra.ShellCompRequestCmd) {
 		return nil
 	}
+	err := refuseEmpty(c, args)
+	if c.Name() == "run" && !c.Parent().HasParent() || c.Name() == "wait" { // the statuses from 1 to 101 are those of commands
+		return Exit(err)
+	}
+	return err
+}
+
+func refuseEmpty(c *cobra.Command, args []string) error {
 	if slices.Contains(args, "") && c.Name() != "run" && c.Name() != "slurm" { // their commands' arguments may be empty
 		return Usagef("empty argument for %s", c.CommandPath())
 	}

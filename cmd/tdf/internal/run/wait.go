@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -16,16 +17,19 @@ import (
 
 // Wait returns the command that waits for tasks.
 func Wait(a *cli.App) *cobra.Command {
-	return &cobra.Command{
+	some := cli.SomeArguments("ID")
+	c := &cobra.Command{
 		Use: "wait ID…", Short: "Wait until tasks have finished",
 		Long: "Waits until tasks have finished. The exit status of one task is that of its command, as for tdf run; that " +
 			"of several tasks\nsays how many failed.",
 		Example: "  tdf wait 17\n  tdf wait 17 18 && ./merge",
-		Args:    cli.SomeArguments("ID"),
+		Args:    func(c *cobra.Command, args []string) error { return cli.Exit(some(c, args)) },
 		RunE: func(c *cobra.Command, args []string) error {
 			return cli.Exit(a.WithShards(c.Context(), func(s *cli.Shards) error { return wait(c.Context(), a, s, args) }))
 		},
 	}
+	c.SetFlagErrorFunc(func(c *cobra.Command, err error) error { return cli.Exit(cli.FlagError(c, err)) })
+	return c
 }
 
 // State returns the command that prints the state of a task.
@@ -79,8 +83,10 @@ func wait(ctx context.Context, a *cli.App, s *cli.Shards, names []string) error 
 		if err != nil {
 			return err
 		}
-		w.left[m] = append(w.left[m], id)
-		w.all++
+		if !slices.Contains(w.left[m], id) {
+			w.left[m] = append(w.left[m], id)
+			w.all++
+		}
 	}
 	for pause := firstWait; ; pause = min(longestWait, pause*3/2) {
 		left := 0
