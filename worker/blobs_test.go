@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -61,6 +62,21 @@ func TestFilesAsBlobs(t *testing.T) {
 	}
 	expect.Equal(t, got, map[string]string{"in/a": "hellomore\n", "out/all": "hello" + strings.Repeat("x", 2<<20)})
 	expect.Result(w.store.LostBlobs(t.Context(), stored.Task.NamedBlobs()...)).Is(t, nil)
+}
+
+// The blobs of an earlier round go when a later one has a result.
+func TestBlobsOfAnEarlierRound(t *testing.T) {
+	w := newWorld(t)
+	w.keepBlobs()
+	id := w.open("sh -c 'head -c $(cat "+w.path("size")+") /dev/zero >out'", in(""), fetching("out"))
+	for i, size := range []int{2_000_000, 2} {
+		must(t, os.WriteFile(w.path("size"), []byte(strconv.Itoa(size)), 0o644))
+		w.runOnce(w.worker())
+		expect.Equal(t, w.finished(id).State, tdf.Succeeded, w.task(id).Current().Error)
+		stored := expect.Result(w.store.ReadOne(t.Context(), id, redisstate.Want{Fields: redisstate.Whole})).Value(t).Task
+		expect.Len(t, stored.Made, 1-i, size)
+		must(t, w.applied(expect.Result(stored.Reopen()).Value(t)))
+	}
 }
 
 // A program gets the files of its task in a copy of its own.

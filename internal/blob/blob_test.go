@@ -236,7 +236,38 @@ func TestSweep(t *testing.T) {
 		return lost, nil
 	}))
 	for text, want := range map[string]bool{"old": false, "used": true, "young": true} {
-		expect.Result(s.Has(nameOf(text))).Is(t, want, text)
+		expect.Result(s.Has(t.Context(), nameOf(text))).Is(t, want, text)
+	}
+}
+
+// A damaged blob is replaced when its content is stored again. Until then, readers see that it is damaged.
+func TestDamagedBlobs(t *testing.T) {
+	t.Parallel()
+	for name, damage := range map[string]func(at string) error{
+		"truncated": func(at string) error { return os.Truncate(at, 2) },
+		"empty":     func(at string) error { return os.Truncate(at, 0) },
+		"longer":    func(at string) error { return appendTo(at, "garbage") },
+		"changed":   func(at string) error { return os.WriteFile(at, []byte("hellx, world"), 0o600) },
+	} {
+		s := newDirect(t)
+		b := expect.Result(Put(t.Context(), s, fileWith(t, "hello, world"), func(int64) {})).Value(t)
+		at, old := s.place(b.SHA256), time.Now().Add(-2*young)
+		expect.NoError(t, os.Chtimes(at, old, old))
+		expect.Result(s.Has(t.Context(), b)).Is(t, true) // this process has read it
+		expect.NoError(t, damage(at), name)
+		expect.NoError(t, os.Chtimes(at, old.Add(1), old.Add(1)))
+		expect.Fails(t, Get(t.Context(), s, b, fileWith(t, "")), "the bytes that came have the SHA-256", name)
+		hurried, end := context.WithTimeout(t.Context(), time.Hour)
+		defer end()
+		expect.Result(s.WriteBlob(hurried, b, 0, nil)).Is(t, 0, name)
+		expect.Result(s.WriteBlob(t.Context(), b, 0, []byte("hello"))).Is(t, 5, name)
+		expect.Fails(t, Get(t.Context(), s, b, fileWith(t, "")), "the bytes that came have the SHA-256", name)
+		expect.Result(Put(t.Context(), s, fileWith(t, "hello, world"), func(int64) {})).Is(t, b, name)
+		expect.Equal(t, content(t, s, b), "hello, world", name)
+		ended, end := context.WithCancel(t.Context())
+		end()
+		expect.NoError(t, os.Chtimes(at, old, old))
+		expect.Result(s.Has(ended, b)).Fails(t, "canceled", name)
 	}
 }
 

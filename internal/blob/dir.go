@@ -109,13 +109,20 @@ func (d *Dir) File(b task.Blob) (*os.File, error) {
 // ErrLost means that a blob was removed, or was never whole.
 var ErrLost = task.NewError(task.CodeNotFound, "it is not stored any more; store it again, and open the task again")
 
-// Has reports whether a blob is whole. The error says that the stored one has another size than b.
-func (d *Dir) Has(b task.Blob) (bool, error) {
-	info, err := os.Lstat(d.place(b.SHA256))
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
+// Has reports whether a blob is whole: storing a damaged one again replaces it. The error says that the stored one has
+// another size than b.
+func (d *Dir) Has(ctx context.Context, b task.Blob) (bool, error) {
+	f, err := d.File(b)
+	if errors.Is(err, ErrLost) {
 		return false, nil
-	case err != nil:
+	}
+	if err != nil {
+		return false, err
+	}
+	defer f.Close()
+	info, intact, err := look(ctx, f, b.SHA256)
+	switch {
+	case err != nil || !intact:
 		return false, err
 	case info.Size() != b.Bytes:
 		return false, task.NewError(task.CodeInvalid, fmt.Sprintf("blob %s has %d bytes, not %d", b.SHA256, info.Size(),
@@ -128,7 +135,7 @@ func (d *Dir) Has(b task.Blob) (bool, error) {
 // stored, from which the caller continues: all of them if the blob is whole. If all bytes are there, and are not those
 // of the SHA-256, Write removes them, and returns an error.
 func (d *Dir) Write(ctx context.Context, b task.Blob, from int64, part []byte) (have int64, err error) {
-	whole, err := d.Has(b)
+	whole, err := d.Has(ctx, b)
 	if whole || err != nil {
 		return b.Bytes, err
 	}
@@ -147,7 +154,7 @@ func (d *Dir) Write(ctx context.Context, b task.Blob, from int64, part []byte) (
 	if err := lock(ctx, f, unix.LOCK_EX); err != nil { // another client may write the same part
 		return 0, err
 	}
-	if whole, err := d.Has(b); whole || err != nil || !d.isPart(f, b) { // it was finished or removed meanwhile
+	if whole, err := d.Has(ctx, b); whole || err != nil || !d.isPart(f, b) { // it was finished or removed meanwhile
 		return map[bool]int64{true: b.Bytes}[whole], err
 	}
 	sum := sha256.New()

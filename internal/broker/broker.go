@@ -27,6 +27,7 @@ type common interface {
 	Execute(ctx context.Context, worker string, results ...task.Move) ([]redisstate.Outcome, error)
 	Room(ctx context.Context) (settings task.Settings, invalid error, m task.Memory, err error)
 	FailedToStart(ctx context.Context, worker, source string, alone bool, program, why string) error
+	CheckNamed(ctx context.Context, definitions []task.Properties) error
 	Apply(ctx context.Context, who string, units ...redisstate.Unit) ([]redisstate.Outcome, error)
 	EachDependency(ctx context.Context, id int64, do func(redisstate.Stored) bool) (more int, err error)
 }

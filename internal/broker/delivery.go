@@ -183,6 +183,12 @@ func applying(s common, who string) Send {
 	return func(ctx context.Context, all []*Delivery) ([]redisstate.Outcome, error) {
 		units := make([]redisstate.Unit, len(all))
 		for i, d := range all {
+			if len(d.open) > 0 {
+				err := s.CheckNamed(ctx, d.open)
+				if err != nil {
+					return nil, err
+				}
+			}
 			units[i] = redisstate.Unit{Moves: []task.Move{d.move}, Open: d.open, ByRound: len(d.open) > 0}
 		}
 		return s.Apply(ctx, who, units...)

@@ -128,8 +128,11 @@ func (m *Move) addResult(f FailOn, r Result) {
 	if r.Packed != "" {
 		m.setRound(RoundFiles, r.Packed)
 	}
-	if len(r.Made) > 0 {
+	switch {
+	case len(r.Made) > 0:
 		m.set(FieldMade, JoinBlobs(r.Made))
+	case m.Round > 0:
+		m.Clear = append(m.Clear, FieldMade) // those of an earlier round
 	}
 	if r.Files != (Files{}) {
 		m.setRound(roundFetched, strings.TrimSpace(fmt.Sprintf("%d %d %s", r.Files.Count, r.Files.Bytes, r.Files.Kept)))

@@ -245,6 +245,10 @@ var reportRows = []row{
 	{"opens too many tasks", []need{opens}, func(s *scene) {
 		s.spoils(ending{opens: make([]task.Definition, task.MaxFollowing+1)}, "too many")
 	}},
+	{"opens a task whose blob is not stored", []need{opens}, func(s *scene) {
+		lost := strings.Repeat("0", 64)
+		s.spoils(ending{opens: []task.Definition{{Blobs: []string{lost + ":5"}}}}, "blob "+lost+": it is not stored")
+	}},
 	{"opens tasks although rounds may not", []need{opens}, func(s *scene) {
 		expect.NoError(s, s.store.ChangeSetting(s.Context(), task.SettingRoundsOpen, "no"))
 		s.spoils(ending{opens: defined("a")}, "rounds_open")

@@ -37,6 +37,9 @@ func (b blobs) ReadBlob(ctx context.Context, of task.Blob, from int64, to io.Wri
 			method: http.MethodGet, path: fmt.Sprintf("/blobs/%s?from=%d&most=%d", of.SHA256, from, partBytes),
 			answer: &part, longest: bulkTime,
 		})
+		if hasStatus(err, http.StatusNotFound) && b.keepsNone(ctx) {
+			return fmt.Errorf("%w: %w", blob.ErrElsewhere, err)
+		}
 		if err != nil {
 			return err
 		}
@@ -49,4 +52,10 @@ func (b blobs) ReadBlob(ctx context.Context, of task.Blob, from int64, to io.Wri
 		from += int64(len(part))
 	}
 	return nil
+}
+
+// keepsNone reports whether the API keeps no blobs at all.
+func (b blobs) keepsNone(ctx context.Context) bool {
+	err := b.call(ctx, &request{method: http.MethodGet, path: "/blobs", longest: bulkTime})
+	return hasStatus(err, http.StatusNotFound)
 }

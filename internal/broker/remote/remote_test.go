@@ -19,6 +19,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tdf-framework/tdf/internal/blob"
 	"github.com/tdf-framework/tdf/internal/broker"
 	"github.com/tdf-framework/tdf/internal/class"
 	"github.com/tdf-framework/tdf/internal/config"
@@ -498,4 +499,22 @@ func TestClaimsThatWait(t *testing.T) {
 	expect.FailsWith(t, err, fs.ErrNotExist)
 	unread, _ = r.WriteDependencies(t.Context(), one, &after)
 	expect.Fails(t, unread, "none")
+}
+
+// A worker gives a task back if its API keeps no blobs, but not if a blob is lost.
+func TestAPIWithoutBlobs(t *testing.T) {
+	f := newFake(t, (*httptest.Server).Start)
+	store := expect.Result(f.working().Blobs(t.Context())).Value(t)
+	for _, keeps := range []bool{false, true} {
+		f.answers(func(w http.ResponseWriter, path, _ string) {
+			if !keeps || !strings.HasSuffix(path, "/blobs") {
+				w.WriteHeader(http.StatusNotFound)
+			}
+			fmt.Fprint(w, `{"code":"not_found","detail":"none"}`)
+		})
+		err := store.ReadBlob(t.Context(), task.Blob{SHA256: strings.Repeat("0", 64), Bytes: 5}, 0, io.Discard)
+		expect.Fails(t, err, "none")
+		expect.Equal(t, errors.Is(err, blob.ErrElsewhere), !keeps)
+		expect.Len(t, f.made(), 2)
+	}
 }

@@ -73,8 +73,8 @@ func (c *campaign) store(ctx context.Context, path string) (task.Blob, error) {
 	}
 	before := c.sentBytes.Load()
 	b, err := blob.Put(ctx, c.blobs, f, func(bytes int64) { c.sentBytes.Store(before + bytes) })
-	if err == nil && len(c.sent) < mostSent {
-		if c.sent == nil {
+	if err == nil {
+		if c.sent == nil || len(c.sent) >= mostSent { // inputs that need the same file mostly follow one another
 			c.sent = map[string]sentFile{}
 		}
 		c.sent[path] = sentFile{b, info.Size(), info.ModTime()}
