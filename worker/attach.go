@@ -8,6 +8,8 @@ import (
 	"os"
 	"path"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/tdf-framework/tdf/internal/blob"
 	"github.com/tdf-framework/tdf/internal/task"
 )
@@ -52,10 +54,6 @@ func (l *launch) attach(ctx context.Context, r *Round) (attached, error) {
 func (l *launch) attachFile(ctx context.Context, r *Round, store blob.Store, root *os.Root, b task.Blob) (fs.FileInfo,
 	error,
 ) {
-	made := []string{b.Path}
-	for dir := path.Dir(b.Path); dir != "."; dir = path.Dir(dir) {
-		made = append(made, dir)
-	}
 	if err := root.MkdirAll(path.Dir(b.Path), 0o755); err != nil {
 		return nil, err
 	}
@@ -71,13 +69,25 @@ func (l *launch) attachFile(ctx context.Context, r *Round, store blob.Store, roo
 		return nil, err
 	}
 	if c := l.host.Credential(r.Slot); c != nil {
-		for _, name := range made {
-			if err := root.Lchown(name, int(c.Uid), int(c.Gid)); err != nil {
-				return nil, err
-			}
+		err := f.Chown(int(c.Uid), int(c.Gid))
+		for dir := path.Dir(b.Path); err == nil && dir != "."; dir = path.Dir(dir) {
+			err = chownDirectory(root, dir, int(c.Uid), int(c.Gid))
+		}
+		if err != nil {
+			return nil, err
 		}
 	}
 	return f.Stat()
+}
+
+// chownDirectory gives a directory to a user. It opens it first, because another name may be a file of somebody else.
+func chownDirectory(root *os.Root, name string, uid, gid int) error {
+	d, err := root.OpenFile(name, os.O_RDONLY|unix.O_DIRECTORY, 0)
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	return d.Chown(uid, gid)
 }
 
 // blobError marks an error as [Unfit] if another worker may have the blobs. A blob that is lost fails the round.

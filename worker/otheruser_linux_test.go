@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/tdf-framework/tdf"
@@ -204,6 +205,11 @@ func TestFetchFilesOfAnotherUser(t *testing.T) {
 	w.runOnce(w.worker())
 	expect.Equal(t, w.finished(id).LastError(), "")
 	expect.Equal(t, w.broughtBack(id), "out/data=data\nchanged\n")
+
+	root := expect.Result(os.OpenRoot(w.path("p"))).Value(t)
+	defer root.Close()
+	expect.Fails(t, chownDirectory(root, "old", nobody, nobody), "not a directory") // as if it had taken the directory's name
+	expect.Equal(t, expect.Result(os.Stat(w.path("p/old"))).Value(t).Sys().(*syscall.Stat_t).Uid, 0)
 }
 
 // A task cannot name a file as its source that only root may read.

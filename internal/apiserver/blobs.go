@@ -30,8 +30,8 @@ func blobs(cfg config.HTTP, m *manager.Manager) (*blob.Dir, error) {
 
 // keepBlobs stores in Redis where the blobs are, and removes those that are not used any more, until ctx ends.
 func keepBlobs(ctx context.Context, dir *blob.Dir, store *redisstate.Store, log *slog.Logger) {
-	for ctx.Err() == nil {
-		err := store.SetBlobPlace(ctx, dir.ID, dir.Path)
+	for first := true; ctx.Err() == nil; first = false {
+		err := announceBlobs(ctx, dir, store, log, first)
 		if err == nil {
 			err = dir.Sweep(ctx, store.LostBlobs)
 		}
@@ -40,4 +40,21 @@ func keepBlobs(ctx context.Context, dir *blob.Dir, store *redisstate.Store, log 
 		}
 		conn.Sleep(ctx, sweepPause)
 	}
+}
+
+// announceBlobs stores where the blobs are. If another API has announced another directory, one of both must change:
+// the API that has started last keeps its own announced, and both say so.
+func announceBlobs(ctx context.Context, dir *blob.Dir, store *redisstate.Store, log *slog.Logger, first bool) error {
+	id, path, err := store.BlobPlace(ctx)
+	if err != nil {
+		return err
+	}
+	another := id != "" && id != dir.ID
+	if another {
+		log.Warn("another API keeps the blobs in another directory", "directory", dir.Path, "other", path)
+	}
+	if another && !first {
+		return nil
+	}
+	return store.SetBlobPlace(ctx, dir.ID, dir.Path)
 }

@@ -2,6 +2,7 @@ package apiserver
 
 import (
 	"context"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -13,6 +14,7 @@ import (
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/managing"
 	"github.com/tdf-framework/tdf/internal/task"
+	"github.com/tdf-framework/tdf/internal/testlog"
 	"github.com/tdf-framework/tdf/internal/testspace"
 	"github.com/tdf-framework/tdf/internal/webtest"
 	"github.com/tdf-framework/tdf/redisstate"
@@ -65,4 +67,24 @@ func TestBlobsOverTheAPI(t *testing.T) {
 	var got strings.Builder
 	expect.NoError(t, direct.ReadBlob(t.Context(), stored.Task.Made[0], 0, &got))
 	expect.True(t, got.String() == text+text, "the content of out")
+}
+
+// Clients find one directory. If two APIs of a namespace have directories of their own, both say so, and the announced one
+// does not change back and forth. An API that starts again says nothing.
+func TestDirectoriesOfTwoAPIs(t *testing.T) {
+	store, dirs := managing.Of(newManager(t)).Store, [2]*blob.Dir{}
+	for i := range dirs {
+		dirs[i] = expect.Result(blob.OpenDir(t.TempDir(), "n")).Value(t)
+	}
+	for _, step := range []struct {
+		api, announced int
+		first, warns   bool
+	}{{0, 0, true, false}, {0, 0, false, false}, {0, 0, true, false}, {1, 1, true, true}, {1, 1, false, false}, {0, 1, false, true}} {
+		var out testlog.Buffer
+		expect.NoError(t, announceBlobs(t.Context(), dirs[step.api], store, slog.New(slog.NewTextHandler(&out, nil)), step.first))
+		id, path, err := store.BlobPlace(t.Context())
+		expect.NoError(t, err)
+		expect.Equal(t, blob.Dir{Path: path, ID: id}, *dirs[step.announced])
+		expect.Equal(t, strings.Contains(out.String(), dirs[1-step.api].Path), step.warns)
+	}
 }
