@@ -17,7 +17,7 @@ func unpackFiles(t testing.TB, data []byte) (map[string]string, error) {
 	t.Helper()
 	dir := t.TempDir()
 	tree := mkdir(t, dir+"/tree")
-	err := unpack(t.Context(), write(t, dir+"/archive", data), tree, Limits{})
+	err := unpack(t.Context(), write(t, dir+"/archive", data), tree, Limits{}, TestCompressions)
 	defer os.RemoveAll(dir)
 	if err != nil {
 		return nil, err

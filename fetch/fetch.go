@@ -30,6 +30,8 @@ type Fetcher struct {
 	Timeout time.Duration
 	Limits  Limits
 
+	Compressions []Compression // of the tars that Fetch unpacks; without any, it unpacks only plain tars, and zips
+
 	// Blob opens the content of a source redis:SHA256. If the content is not stored, Blob returns an error that wraps
 	// fs.ErrNotExist. If Blob is nil, a fetch of a source redis:SHA256 fails.
 	Blob func(ctx context.Context, sha256 string) (io.ReadCloser, error)
@@ -222,7 +224,7 @@ func (j *job) makeTree(ctx context.Context) error {
 		if err := os.Rename(j.staged(stagedPayload), filepath.Join(tree, runScript)); err != nil {
 			return err
 		}
-	} else if err := unpack(ctx, j.staged(stagedPayload), tree, j.Limits); err != nil {
+	} else if err := unpack(ctx, j.staged(stagedPayload), tree, j.Limits, j.Compressions); err != nil {
 		return err
 	}
 	return j.checkRunScript(tree)

@@ -26,7 +26,7 @@ func FuzzUnpack(f *testing.F) {
 		archive := write(t, filepath.Join(outer, "archive"), data)
 		before := snapshot(t, outer)
 		tree := mkdir(t, filepath.Join(outer, "tree"))
-		err := unpack(t.Context(), archive, tree, Limits{Bytes: 1 << 20, Entries: 100})
+		err := unpack(t.Context(), archive, tree, Limits{Bytes: 1 << 20, Entries: 100}, TestCompressions)
 		broken := (panicked{})
 		expect.True(t, !errors.As(err, &broken), err)
 		checkInside(t, tree)

@@ -133,7 +133,7 @@ func pack(t testing.TB, ending string, items ...item) []byte {
 }
 
 func newFetcher(t testing.TB) *Fetcher {
-	return &Fetcher{Dir: t.TempDir(), RetryPause: 1}
+	return &Fetcher{Dir: t.TempDir(), RetryPause: 1, Compressions: TestCompressions}
 }
 
 func write(t testing.TB, name string, data []byte) string {

@@ -3,45 +3,23 @@ package fetch
 import (
 	"archive/tar"
 	"bytes"
-	"compress/bzip2"
 	"errors"
 	"fmt"
 	"io"
-
-	"github.com/klauspost/compress/zstd"
-	"github.com/mikelolasagasti/xz"
 )
 
 // A format is the format of an archive. It depends on the archive's content, and not on the ending of the source's
 // name.
 type format struct {
 	zip  bool
-	comp *compression // of a tar; nil if the tar is not compressed
+	comp *Compression // of a tar; nil if the tar is not compressed
 }
 
-// A compression is a way to compress a tar.
-type compression struct {
-	name string
-	head string // the first bytes of each compressed file
-	open func(io.Reader) (io.ReadCloser, error)
-}
-
-// compressions are the supported compressions of a tar. Each bounds the memory that it uses.
-var compressions = []compression{
-	{"gz", "\x1f\x8b", openGzip},
-	{"bz2", "BZh", func(r io.Reader) (io.ReadCloser, error) { return io.NopCloser(bzip2.NewReader(r)), nil }},
-	{"xz", "\xfd7zXZ\x00", func(r io.Reader) (io.ReadCloser, error) {
-		x, err := xz.NewReader(r, xz.DefaultDictMax)
-		return io.NopCloser(x), err
-	}},
-	{"zst", "\x28\xb5\x2f\xfd", func(r io.Reader) (io.ReadCloser, error) {
-		z, err := zstd.NewReader(r, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(128<<20),
-			zstd.WithDecoderLowmem(true))
-		if err != nil {
-			return nil, err
-		}
-		return z.IOReadCloser(), nil
-	}},
+// A Compression is a way to compress a tar. Package archive has those that TDF supports.
+type Compression struct {
+	Name    string // such as "gz"
+	Matches func(head []byte) bool
+	Open    func(io.Reader) (io.ReadCloser, error)
 }
 
 var errUnknownFormat = errors.New("the content is not a supported archive (tar, tar.gz, tar.bz2, tar.xz, tar.zst, zip)")
@@ -51,7 +29,7 @@ const tarBlock = 512
 
 // identify returns the format of an archive that begins with the bytes head, at most tarBlock of them. It does not
 // check that a compressed file contains a tar, because it does not decompress head.
-func identify(head []byte) (format, error) {
+func identify(head []byte, compressions []Compression) (format, error) {
 	if isTar(head) {
 		return format{}, nil
 	}
@@ -59,7 +37,7 @@ func identify(head []byte) (format, error) {
 		return format{zip: true}, nil
 	}
 	for i := range compressions {
-		if c := &compressions[i]; bytes.HasPrefix(head, []byte(c.head)) {
+		if c := &compressions[i]; c.Matches(head) {
 			return format{comp: c}, nil
 		}
 	}

@@ -15,6 +15,9 @@ import (
 // this directory. The program and its source are the arguments.
 const childEnv = "TDF_TEST_FETCH_CHILD"
 
+// TestCompressions are those of package archive. Tests of this package cannot import it.
+var TestCompressions []Compression
+
 func TestMain(m *testing.M) {
 	syscall.Umask(0o022) // some tests check the modes of files
 	if dir := os.Getenv(childEnv); dir != "" {
@@ -25,7 +28,7 @@ func TestMain(m *testing.M) {
 
 // child prints "started", calls Fetch in 8 goroutines, and prints how many of these calls fetched the program.
 func child(dir, program, source string) int {
-	f := &Fetcher{Dir: dir, RetryPause: 1}
+	f := &Fetcher{Dir: dir, RetryPause: 1, Compressions: TestCompressions}
 	fmt.Println("started")
 	var wg sync.WaitGroup
 	errs := make([]error, 8)

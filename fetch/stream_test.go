@@ -98,7 +98,7 @@ func TestBottomlessHeaders(t *testing.T) {
 		tree := mkdir(t, dir+"/"+name)
 		go func() {
 			defer close(done)
-			err = unpack(tt.ctx, archive, tree, Limits{Bytes: 1 << 20, Entries: 1000})
+			err = unpack(tt.ctx, archive, tree, Limits{Bytes: 1 << 20, Entries: 1000}, TestCompressions)
 		}()
 		eventually(t, "the unpacking ends", func() bool {
 			select {
@@ -154,12 +154,12 @@ func TestUnpackStopsWithContext(t *testing.T) {
 			dir := t.TempDir()
 			archive := write(t, filepath.Join(dir, "archive"), data)
 			full := newEndsAfter(t, 1<<30)
-			must(t, unpack(full, archive, mkdir(t, dir+"/full"), Limits{}))
+			must(t, unpack(full, archive, mkdir(t, dir+"/full"), Limits{}, TestCompressions))
 			asked := 1<<30 - full.left
 			expect.True(t, asked >= 3, "unpack checks the context only", asked, "times")
 			for n := 0; n < asked; n += 1 + asked/6 {
 				ctx := newEndsAfter(t, n)
-				err := unpack(ctx, archive, mkdir(t, filepath.Join(dir, "tree"+strings.Repeat("+", n%100+1)+octal(int64(n))[:6])), Limits{})
+				err := unpack(ctx, archive, mkdir(t, filepath.Join(dir, "tree"+strings.Repeat("+", n%100+1)+octal(int64(n))[:6])), Limits{}, TestCompressions)
 				if !errors.Is(err, errEnough) {
 					expect.FailsWith(t, err, context.Canceled, "context ended at check", n, "of", asked)
 				}

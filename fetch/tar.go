@@ -16,7 +16,7 @@ const headerBytes = 4 << 10
 
 // tar unpacks a tar with the compression comp. It reads to the end of the file, so that the decompressor verifies its
 // checksums. Like GNU tar, it ignores bytes after the end of the tar.
-func (u *unpacker) tar(comp *compression, f *os.File) error {
+func (u *unpacker) tar(comp *Compression, f *os.File) error {
 	s, err := u.openStream(comp, f)
 	if err != nil {
 		return u.archiveError(err)
@@ -29,7 +29,7 @@ func (u *unpacker) tar(comp *compression, f *os.File) error {
 			return u.archiveError(err)
 		}
 		if len(head) > 0 && !isTar(head) {
-			return fmt.Errorf("the %s file contains no tar: %w", comp.name, errUnknownFormat)
+			return fmt.Errorf("the %s file contains no tar: %w", comp.Name, errUnknownFormat)
 		}
 	}
 	if err := u.tarEntries(tar.NewReader(r)); err != nil || comp == nil {

@@ -15,7 +15,7 @@ import (
 )
 
 // unpack unpacks an archive into the empty directory dir. After an error, the caller must remove the files in dir.
-func unpack(ctx context.Context, archive, dir string, limits Limits) (err error) {
+func unpack(ctx context.Context, archive, dir string, limits Limits, compressions []Compression) (err error) {
 	// unpack recovers from panics, because hostile bytes may make a decompressor panic.
 	defer func() {
 		if p := recover(); p != nil {
@@ -35,7 +35,7 @@ func unpack(ctx context.Context, archive, dir string, limits Limits) (err error)
 	if _, err := f.ReadAt(head, 0); err != nil {
 		return err
 	}
-	kind, err := identify(head)
+	kind, err := identify(head, compressions)
 	if err != nil {
 		return err
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/tdf-framework/tdf/fetch"
+	"github.com/tdf-framework/tdf/fetch/archive"
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/redistest"
 	"github.com/tdf-framework/tdf/internal/task"
@@ -54,7 +55,7 @@ func plant(t testing.TB, dir string, files map[string]string) string {
 // fetched unpacks an archive as a worker does. It returns the unpacked files, without the files that the worker adds.
 func fetched(t testing.TB, p program.Packed) (dir string, files map[string]string) {
 	t.Helper()
-	f := fetch.Fetcher{Dir: t.TempDir(), Blob: func(context.Context, string) (io.ReadCloser, error) {
+	f := fetch.Fetcher{Dir: t.TempDir(), Compressions: archive.Compressions(), Blob: func(context.Context, string) (io.ReadCloser, error) {
 		return io.NopCloser(bytes.NewReader(p.Archive)), nil
 	}}
 	fetched := expect.Result(f.Fetch(t.Context(), p.Name, p.Source)).Value(t)

@@ -157,8 +157,9 @@ func TestInvalidOptions(t *testing.T) {
 	w := newWorld(t)
 	runner := goRunner(func(context.Context, *Round) (Ended, error) { return Ended{}, nil })
 	for want, with := range map[string][]Option{
-		"the Runner is nil":                               {WithRunner(nil)},
-		"the log is nil":                                  {WithLog(nil)},
+		"the Runner is nil": {WithRunner(nil)},
+		"the log is nil":    {WithLog(nil)},
+		"worker.WithArchives(archive.Compressions()...)":  nil,
 		`program "p" has a nil handler`:                   {Handle("p", nil)},
 		`program "q" has a nil handler`:                   {HandleKind[int, int]("q", nil)},
 		"a function of Use is nil":                        {Use(nil)},
@@ -176,10 +177,10 @@ func TestInvalidOptions(t *testing.T) {
 func TestLoadSetsTheLog(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "worker.cfg")
 	expect.NoError(t, os.WriteFile(file, []byte("[tdf]\nnamespace=n\n[log]\nlevel=error\n"), 0o600))
-	quiet := expect.Result(Load("w1", file)).Value(t).log
+	quiet := expect.Result(Load("w1", file, Handle("p", nothing))).Value(t).log
 	expect.True(t, !quiet.Enabled(t.Context(), slog.LevelWarn), "warnings are logged")
 	own := slog.New(slog.DiscardHandler)
-	expect.Equal(t, expect.Result(Load("w1", file, WithLog(own))).Value(t).log, own)
+	expect.Equal(t, expect.Result(Load("w1", file, WithLog(own), Handle("p", nothing))).Value(t).log, own)
 }
 
 // Marked errors can be wrapped. Marking a nil error gives nil, except with Later.

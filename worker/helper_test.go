@@ -16,6 +16,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/tdf-framework/tdf/fetch/archive"
 	"github.com/tdf-framework/tdf/internal/broker"
 	"github.com/tdf-framework/tdf/internal/config"
 	"github.com/tdf-framework/tdf/internal/expect"
@@ -85,8 +86,9 @@ func (w *world) workerOn(store broker.DirectStore, with ...Option) *Worker {
 	return expect.Result(New("w1", w.cfg, with...)).Value(w)
 }
 
+// withStore makes a worker that uses s, and that may run programs.
 func withStore(s broker.DirectStore) Option {
-	return func(o *options) { o.store = s }
+	return func(o *options) { o.store, o.archives = s, archive.Compressions() }
 }
 
 // script makes a program in the working directory.

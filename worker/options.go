@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/tdf-framework/tdf/fetch"
 	"github.com/tdf-framework/tdf/internal/broker"
 	"github.com/tdf-framework/tdf/internal/task"
 )
@@ -22,6 +23,7 @@ type options struct {
 	endOnFullDisk bool
 	runner        Runner
 	handlers      handlers
+	archives      []fetch.Compression
 	wrap          []func(next Handler) Handler
 	timers        func(time.Duration) <-chan time.Time // nil for time.After
 	store         broker.DirectStore                   // a test sets it; otherwise, Run connects to Redis
@@ -36,6 +38,10 @@ func newOptions(with []Option) (options, error) {
 	}
 	if o.runner != nil && len(o.handlers) > 0 {
 		o.errs = append(o.errs, errors.New("a worker has either a Runner or handlers"))
+	}
+	if o.runner == nil && len(o.handlers) == 0 && len(o.archives) == 0 {
+		o.errs = append(o.errs, errors.New("a worker without handlers runs programs, so it needs "+
+			"worker.WithArchives(archive.Compressions()...), with the package fetch/archive"))
 	}
 	if slices.ContainsFunc(o.wrap, func(f func(Handler) Handler) bool { return f == nil }) {
 		o.errs = append(o.errs, errors.New("a function of Use is nil"))
@@ -74,6 +80,12 @@ func WithSole() Option {
 // runs. Without this option, the worker waits until the disk has room again.
 func WithEndOnFullDisk() Option {
 	return func(o *options) { o.endOnFullDisk = true }
+}
+
+// WithArchives says which archives of programs the worker unpacks. Each worker that runs programs needs it, with
+// archive.Compressions of the package fetch/archive. A worker that only has handlers does not link these.
+func WithArchives(all ...fetch.Compression) Option {
+	return func(o *options) { o.archives = all }
 }
 
 // WithTimers replaces [time.After], so that a test decides when heartbeats, renewals and pauses are due. When the worker

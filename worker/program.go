@@ -13,7 +13,7 @@ import (
 
 func (w *Worker) newFetcher() *fetch.Fetcher {
 	return &fetch.Fetcher{
-		Dir: w.cfg.Directory, Outputs: w.outputsBelow(), Timeout: w.cfg.FetchTimeout,
+		Dir: w.cfg.Directory, Outputs: w.outputsBelow(), Timeout: w.cfg.FetchTimeout, Compressions: w.archives,
 		Log: w.log, Cache: &fetch.Cache{},
 		PasswordHosts: w.cfg.RsyncPasswordHosts,
 		Limits:        fetch.Limits{Bytes: w.cfg.MaxProgramBytes},

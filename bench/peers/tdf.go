@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/tdf-framework/tdf/fetch/archive"
 	"github.com/tdf-framework/tdf/internal/config"
 	"github.com/tdf-framework/tdf/internal/server"
 	"github.com/tdf-framework/tdf/internal/task"
@@ -130,7 +131,7 @@ func tdfWorker(_ context.Context, j job) (map[string]verb, func()) {
 			return nil
 		}))
 	}
-	w := must(worker.New(workerName, cfg, worker.WithLog(discard()), how))
+	w := must(worker.New(workerName, cfg, worker.WithLog(discard()), worker.WithArchives(archive.Compressions()...), how))
 	var running sync.WaitGroup
 	work := func(ctx context.Context) any {
 		running.Go(func() { _ = w.Run(ctx) })

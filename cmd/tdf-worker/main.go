@@ -14,6 +14,7 @@ import (
 	"os"
 	"syscall"
 
+	"github.com/tdf-framework/tdf/fetch/archive"
 	"github.com/tdf-framework/tdf/internal/admin"
 	"github.com/tdf-framework/tdf/internal/command"
 	"github.com/tdf-framework/tdf/internal/config"
@@ -65,7 +66,7 @@ func work(stop, stopNow context.Context, args []string, stdout, stderr io.Writer
 }
 
 func start(stop, stopNow context.Context, name string, cfg config.Worker, log *slog.Logger) error {
-	w, err := worker.New(name, cfg, worker.WithLog(log), worker.WithVersion(command.Version()), worker.WithSole())
+	w, err := worker.New(name, cfg, worker.WithLog(log), worker.WithArchives(archive.Compressions()...), worker.WithVersion(command.Version()), worker.WithSole())
 	if err != nil {
 		return err
 	}

@@ -54,6 +54,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/tdf-framework/tdf/cmd/tdf/internal/cli"
+	"github.com/tdf-framework/tdf/fetch/archive"
 	"github.com/tdf-framework/tdf/internal/blob"
 	"github.com/tdf-framework/tdf/internal/config"
 	"github.com/tdf-framework/tdf/internal/expect"
@@ -291,7 +292,7 @@ func (s *services) start(tool config.Tool, workers int) error {
 	s.run("server", server.New("server", tool.Server, store, s.log).Run)
 	for i := range workers {
 		name := nameOfWorker(i)
-		w, err := worker.New(name, tool.Worker, worker.WithLog(s.log))
+		w, err := worker.New(name, tool.Worker, worker.WithLog(s.log), worker.WithArchives(archive.Compressions()...))
 		if err != nil {
 			return err
 		}

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tdf-framework/tdf/fetch/archive"
 	"github.com/tdf-framework/tdf/internal/access"
 	"github.com/tdf-framework/tdf/internal/blob"
 	"github.com/tdf-framework/tdf/internal/config"
@@ -48,7 +49,7 @@ func TestBlobsOverTheAPI(t *testing.T) {
 	expect.NoError(t, os.WriteFile(token, []byte(webtest.AddToken(t, m, access.Token{Name: "w", Role: access.Worker})), 0o600))
 	wcfg := expect.Result(config.DefaultWorker("n")).Value(t)
 	wcfg.API, wcfg.Directory = config.API{URL: s.URL, TokenFile: token}, t.TempDir()
-	w := expect.Result(worker.New("w", wcfg, worker.WithLog(testspace.Silent))).Value(t)
+	w := expect.Result(worker.New("w", wcfg, worker.WithLog(testspace.Silent), worker.WithArchives(archive.Compressions()...))).Value(t)
 	d := testspace.Define("p", "exec:", "sh -c 'cat in/large in/large >out'")
 	d.Blobs, d.Fetch = []string{b.String()}, []string{"*"}
 	opened := expect.Result(m.Open(t.Context(), d)).Value(t)

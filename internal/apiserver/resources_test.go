@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tdf-framework/tdf/fetch/archive"
 	"github.com/tdf-framework/tdf/internal/access"
 	"github.com/tdf-framework/tdf/internal/class"
 	"github.com/tdf-framework/tdf/internal/config"
@@ -26,7 +27,7 @@ func TestResourcesOverTheAPI(t *testing.T) {
 	cfg := expect.Result(config.DefaultWorker("n")).Value(t)
 	cfg.API, cfg.Directory = config.API{URL: s.URL, TokenFile: token}, t.TempDir()
 	cfg.Resources = expect.Result(class.ParseResourceOffer("cpus=4 gpus=2 licence=1")).Value(t)
-	w := expect.Result(worker.New("w", cfg, worker.WithLog(testspace.Silent))).Value(t)
+	w := expect.Result(worker.New("w", cfg, worker.WithLog(testspace.Silent), worker.WithArchives(archive.Compressions()...))).Value(t)
 	var all []manager.Definition
 	busy := t.TempDir()
 	for _, request := range []string{"gpus=1 licence=1", "gpus=1 licence=1", "gpus=2 licence=1", "cpus=4", "", "gpus=0.5"} {

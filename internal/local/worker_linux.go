@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/tdf-framework/tdf/fetch/archive"
 	"github.com/tdf-framework/tdf/worker"
 )
 
@@ -25,7 +26,7 @@ func removeAbandoned(pattern string, log *slog.Logger) {
 func (t *TDF) newWorker(name string) error {
 	cfg := t.cfg.Worker
 	cfg.Directory = t.Directory
-	options := []worker.Option{worker.WithLog(t.cfg.Log.With("worker", name)), worker.WithVersion(t.cfg.Version)}
+	options := []worker.Option{worker.WithLog(t.cfg.Log.With("worker", name)), worker.WithArchives(archive.Compressions()...), worker.WithVersion(t.cfg.Version)}
 	if !t.cfg.Shared {
 		options = append(options, worker.WithSole())
 	}
