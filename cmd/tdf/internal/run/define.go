@@ -44,10 +44,13 @@ func (c *campaign) define(ctx context.Context) error {
 	if !c.elsewhere() {
 		c.base.Queue, c.base.Tags, c.base.ByGroup = "", c.here.tags, c.here.tags != nil
 	}
-	if c.here.temporary && !c.writesTable() {
+	switch {
+	case c.log != nil && !c.here.temporary:
+		c.base.CorrelationID, err = c.log.mark()
+	case c.here.temporary && !c.writesTable():
 		c.base.KeepArchived = 0 // so that an endless input needs no endless memory
 	}
-	return nil
+	return err
 }
 
 // programName returns the name of the program of the tasks, unless files are sent.

@@ -60,6 +60,32 @@ func (c *campaign) giveUp(ctx context.Context) (ended string, err error) {
 	return ended, err
 }
 
+// endEarlier cancels the tasks that a killed call has left, because --resume runs their commands again.
+func (c *campaign) endEarlier(ctx context.Context) error {
+	if !c.resume || c.here.temporary {
+		return nil
+	}
+	var ids []int64
+	for t, err := range c.m.List(ctx, manager.Query{States: []task.State{task.Open, task.Running}}) {
+		if err != nil {
+			return err
+		}
+		if t.CorrelationID == c.base.CorrelationID {
+			ids = append(ids, t.ID)
+		}
+	}
+	if len(ids) == 0 {
+		return nil
+	}
+	slices.Sort(ids)
+	done, err := c.m.Do(ctx, manager.Action{Verb: task.VerbCancel}, manager.ByIDs(ids...)...)
+	c.say("%s of an earlier call with this job log cancelled", format.Tasks(done.Done))
+	if err == nil && c.elsewhere() {
+		err = c.awaitPrograms(ctx, ids)
+	}
+	return err
+}
+
 // cancel cancels pending tasks in the given states, or in any. It returns how many, and how many it may have cancelled.
 func (c *campaign) cancel(ctx context.Context, from ...task.State) (cancelled, unknown int) {
 	ids := c.pending()

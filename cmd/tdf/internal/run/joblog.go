@@ -133,6 +133,21 @@ func (l *jobLog) hasSucceeded(input string) bool {
 	return true
 }
 
+// mark returns the correlation id of the tasks of all calls that write this file.
+func (l *jobLog) mark() (string, error) {
+	info, err := l.file.Stat()
+	host, err2 := os.Hostname()
+	if err != nil || err2 != nil {
+		return "", errors.Join(err, err2)
+	}
+	file := fmt.Sprint(host, " ", l.file.Name())
+	stat, is := info.Sys().(*syscall.Stat_t)
+	if is { // containers may share a host name
+		file += fmt.Sprint(" ", stat.Ino)
+	}
+	return fmt.Sprintf("joblog-%x", hashOf(file)), nil
+}
+
 // add writes the line of a task that has finished.
 func (l *jobLog) add(t *manager.Task, of item) error {
 	if l == nil {

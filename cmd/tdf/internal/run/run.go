@@ -311,6 +311,9 @@ func (r *run) carryOut(ctx context.Context, tool config.Tool, c *campaign) error
 		if err == nil {
 			err = c.define(ctx)
 		}
+		if err == nil {
+			err = c.endEarlier(ctx)
+		}
 		if err != nil {
 			return err
 		}
