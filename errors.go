@@ -1,6 +1,9 @@
 package tdf
 
-import "github.com/tdf-framework/tdf/internal/task"
+import (
+	"github.com/tdf-framework/tdf/internal/rules"
+	"github.com/tdf-framework/tdf/internal/task"
+)
 
 // A Code is the kind of an error (docs/manager.md, "Codes of errors"). The exit statuses of the commands follow from
 // it.
@@ -34,7 +37,7 @@ type (
 	// A QueryError is the reason why a query of tasks or its cursor is invalid.
 	QueryError = task.QueryError
 	// A StateError means that a task's state forbids the change. The task has not been changed.
-	StateError = task.StateError
+	StateError = rules.StateError
 	// A GroupError means that the state of a group does not allow a call. Its Err is one of the errors below.
 	GroupError = task.GroupError
 	// A UniqueError means that another task holds the unique key of a task.
@@ -45,10 +48,10 @@ type (
 
 // Use [errors.Is] to find these errors.
 var (
-	ErrNoTask          = task.ErrNoTask    // there is no such task
-	ErrUnchanged       = task.ErrUnchanged // the task already has these values
-	ErrNeeded          = task.ErrNeeded    // tasks that wait need this one
-	ErrLastRound       = task.ErrLastRound // the task can have no further round
+	ErrNoTask          = task.ErrNoTask     // there is no such task
+	ErrUnchanged       = rules.ErrUnchanged // the task already has these values
+	ErrNeeded          = rules.ErrNeeded    // tasks that wait need this one
+	ErrLastRound       = rules.ErrLastRound // the task can have no further round
 	ErrGroupEmpty      = task.ErrGroupEmpty
 	ErrGroupClosed     = task.ErrGroupClosed
 	ErrGroupDecided    = task.ErrGroupDecided

@@ -11,6 +11,7 @@ import (
 	"github.com/tdf-framework/tdf/internal/class"
 	"github.com/tdf-framework/tdf/internal/config"
 	"github.com/tdf-framework/tdf/internal/expect"
+	"github.com/tdf-framework/tdf/internal/rules"
 	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate"
 )
@@ -58,11 +59,11 @@ func (b *bench) claim(n int) (claims []redisstate.Claim) {
 }
 
 func (b *bench) report(claims []redisstate.Claim) {
-	results := make([]task.Move, len(claims))
+	results := make([]rules.Move, len(claims))
 	for i, c := range claims {
 		started := c.Task.Current().Entered[task.Running].Add(task.Seconds(1+i) / 1e6)
-		result := task.Result{Output: c.Task.Input, Exit: "0", Started: started, Seconds: 0.005, CPUSeconds: 0.003, MaxRSS: 4 << 20}
-		results[i] = expect.Result(c.Task.Execute(c.ID, result)).Value(b).Settled(c.Task, result)
+		result := rules.Result{Output: c.Task.Input, Exit: "0", Started: started, Seconds: 0.005, CPUSeconds: 0.003, MaxRSS: 4 << 20}
+		results[i] = expect.Result(rules.Execute(c.Task, c.ID, result)).Value(b).Settled(c.Task, result)
 	}
 	b.moved(b.store.Execute(b.Context(), "worker", results...))
 }
@@ -77,7 +78,7 @@ func (b *bench) archive(n int) {
 	ids := expect.Result(b.store.List(b.Context(), task.Succeeded, "", 0, int64(n))).Value(b)
 	units := make([]redisstate.Unit, n)
 	for i, found := range expect.Result(b.store.Read(b.Context(), ids, redisstate.Want{Fields: redisstate.Whole})).Value(b) {
-		units[i].Moves = []task.Move{expect.Result(found.Task.Archive()).Value(b)}
+		units[i].Moves = []rules.Move{expect.Result(rules.Archive(found.Task)).Value(b)}
 	}
 	b.moved(b.store.Apply(b.Context(), "manager", units...))
 }

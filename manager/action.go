@@ -8,6 +8,7 @@ import (
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/managing"
+	"github.com/tdf-framework/tdf/internal/rules"
 	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate"
 )
@@ -15,7 +16,7 @@ import (
 // An Action is a change of tasks that [Manager.Do] makes. The methods for single actions, such as [Manager.Retry], call
 // Do.
 type Action struct {
-	Verb task.Verb // VerbReopen, VerbChange, VerbRelease, VerbCancel, VerbArchive, VerbRemove or VerbRequire
+	Verb rules.Verb // VerbReopen, VerbChange, VerbRelease, VerbCancel, VerbArchive, VerbRemove or VerbRequire
 	// the state of a task must be one of these; if empty, each state that the verb allows is possible
 	From      []tdf.State
 	Changes   tdf.Changes // the new properties, for VerbReopen and VerbChange
@@ -59,45 +60,45 @@ func (m *Manager) Do(ctx context.Context, action Action, refs ...Ref) (Result, e
 type hand struct {
 	m      *Manager
 	action Action
-	decide func(*task.Task) (task.Move, error)
+	decide func(*task.Task) (rules.Move, error)
 	rounds map[int64]int // the rounds of the Refs, by the id of the task
 	now    task.Time
 	result Result
 }
 
 // decider returns a function that decides the Move of one task.
-func (a Action) decider() (func(*task.Task) (task.Move, error), error) {
+func (a Action) decider() (func(*task.Task) (rules.Move, error), error) {
 	switch a.Verb {
-	case task.VerbReopen:
+	case rules.VerbReopen:
 		if a.Changes == (tdf.Changes{}) && a.Each == nil {
-			return (*task.Task).Reopen, nil
+			return rules.Reopen, nil
 		}
-		return a.changing((*task.Task).ReopenWith), nil
-	case task.VerbChange:
-		return a.changing((*task.Task).Change), nil
-	case task.VerbRelease:
-		return func(t *task.Task) (task.Move, error) { return t.Requeue(a.Elsewhere) }, nil
-	case task.VerbCancel:
-		return (*task.Task).Cancel, nil
-	case task.VerbArchive:
-		return (*task.Task).Archive, nil
-	case task.VerbRemove:
-		return (*task.Task).Remove, nil
-	case task.VerbRequire:
-		return func(t *task.Task) (task.Move, error) { return t.Require(), nil }, nil
+		return a.changing(rules.ReopenWith), nil
+	case rules.VerbChange:
+		return a.changing(rules.Change), nil
+	case rules.VerbRelease:
+		return func(t *task.Task) (rules.Move, error) { return rules.Requeue(t, a.Elsewhere) }, nil
+	case rules.VerbCancel:
+		return rules.Cancel, nil
+	case rules.VerbArchive:
+		return rules.Archive, nil
+	case rules.VerbRemove:
+		return rules.Remove, nil
+	case rules.VerbRequire:
+		return func(t *task.Task) (rules.Move, error) { return rules.Require(t), nil }, nil
 	}
 	return nil, fmt.Errorf("act on tasks: unknown action %q", a.Verb)
 }
 
 // changing returns a function that decides a Move with the new properties of a task.
-func (a Action) changing(decide func(*task.Task, tdf.Changes) (task.Move, error)) func(*task.Task) (task.Move, error) {
-	return func(t *task.Task) (task.Move, error) {
+func (a Action) changing(decide func(*task.Task, tdf.Changes) (rules.Move, error)) func(*task.Task) (rules.Move, error) {
+	return func(t *task.Task) (rules.Move, error) {
 		if a.Each == nil {
 			return decide(t, a.Changes)
 		}
 		c, err := a.Each(t)
 		if err != nil {
-			return task.Move{}, err
+			return rules.Move{}, err
 		}
 		return decide(t, c)
 	}
@@ -119,7 +120,7 @@ func (h *hand) do(ctx context.Context, ids []int64) error {
 				h.result.Skipped = append(h.result.Skipped, err)
 				continue
 			}
-			units = append(units, redisstate.Unit{Moves: []task.Move{move}})
+			units = append(units, redisstate.Unit{Moves: []rules.Move{move}})
 		}
 		outcomes, err := h.m.in().Acts.Do(ctx, units)
 		ids = nil
@@ -144,30 +145,30 @@ func (h *hand) do(ctx context.Context, ids []int64) error {
 	return nil
 }
 
-func (h *hand) move(s redisstate.Stored) (task.Move, error) {
+func (h *hand) move(s redisstate.Stored) (rules.Move, error) {
 	t := s.Task
 	if t == nil {
-		return task.Move{}, &tdf.StateError{ID: s.ID, Verb: h.action.Verb, State: task.None}
+		return rules.Move{}, &tdf.StateError{ID: s.ID, Verb: h.action.Verb, State: task.None}
 	}
 	round := h.rounds[s.ID]
 	if round != AnyRound && round != t.Round || len(h.action.From) > 0 && !slices.Contains(h.action.From, t.State) {
-		return task.Move{}, &tdf.StateError{ID: s.ID, Verb: h.action.Verb, State: t.State, Round: t.Round}
+		return rules.Move{}, &tdf.StateError{ID: s.ID, Verb: h.action.Verb, State: t.State, Round: t.Round}
 	}
 	return h.action.move(t, h.decide, h.now)
 }
 
 // moveAt returns the Move of the action for a task, at the time now.
-func (a Action) moveAt(t *task.Task, now task.Time) (task.Move, error) {
+func (a Action) moveAt(t *task.Task, now task.Time) (rules.Move, error) {
 	decide, err := a.decider()
 	if err != nil {
-		return task.Move{}, err
+		return rules.Move{}, err
 	}
 	return a.move(t, decide, now)
 }
 
-func (a Action) move(t *task.Task, decide func(*task.Task) (task.Move, error), now task.Time) (task.Move, error) {
+func (a Action) move(t *task.Task, decide func(*task.Task) (rules.Move, error), now task.Time) (rules.Move, error) {
 	move, err := decide(t)
-	if changed := a.Changes.Apply(t.Properties); err == nil && a.Verb == task.VerbReopen && changed.OpenUntil() <= now {
+	if changed := a.Changes.Apply(t.Properties); err == nil && a.Verb == rules.VerbReopen && changed.OpenUntil() <= now {
 		err = ErrPast
 	}
 	var elsewhere *tdf.StateError
@@ -223,39 +224,39 @@ type Changes = tdf.Changes
 // Retry runs finished tasks again, including archived tasks. Each task gets the changes and one more round. Of its
 // counters, only Reopens changes.
 func (m *Manager) Retry(ctx context.Context, changes Changes, refs ...Ref) (Result, error) {
-	return m.Do(ctx, Action{Verb: task.VerbReopen, Changes: changes}, refs...)
+	return m.Do(ctx, Action{Verb: rules.VerbReopen, Changes: changes}, refs...)
 }
 
 // Cancel ends open and running tasks. Their state becomes expired, and their outcome cancelled. Workers end the running
 // programs.
 func (m *Manager) Cancel(ctx context.Context, refs ...Ref) (Result, error) {
-	return m.Do(ctx, Action{Verb: task.VerbCancel}, refs...)
+	return m.Do(ctx, Action{Verb: rules.VerbCancel}, refs...)
 }
 
 // Requeue takes running tasks from their workers. The workers end the programs. The tasks run again, on any worker. A
 // requeue counts as a release, not as a failure.
 func (m *Manager) Requeue(ctx context.Context, refs ...Ref) (Result, error) {
-	return m.Do(ctx, Action{Verb: task.VerbRelease}, refs...)
+	return m.Do(ctx, Action{Verb: rules.VerbRelease}, refs...)
 }
 
 // RequeueElsewhere does the same as Requeue, but the tasks never run again on their current workers.
 func (m *Manager) RequeueElsewhere(ctx context.Context, refs ...Ref) (Result, error) {
-	return m.Do(ctx, Action{Verb: task.VerbRelease, Elsewhere: true}, refs...)
+	return m.Do(ctx, Action{Verb: rules.VerbRelease, Elsewhere: true}, refs...)
 }
 
 // Archive archives tasks that succeeded, failed, timed out or expired. It calls no callback.
 func (m *Manager) Archive(ctx context.Context, refs ...Ref) (Result, error) {
-	return m.Do(ctx, Action{Verb: task.VerbArchive}, refs...)
+	return m.Do(ctx, Action{Verb: rules.VerbArchive}, refs...)
 }
 
 // Remove deletes finished tasks from Redis, including their outputs, logs and updates.
 func (m *Manager) Remove(ctx context.Context, refs ...Ref) (Result, error) {
-	return m.Do(ctx, Action{Verb: task.VerbRemove}, refs...)
+	return m.Do(ctx, Action{Verb: rules.VerbRemove}, refs...)
 }
 
 // Update changes properties of open tasks. If StartAfter does not change, the tasks keep their places in the queue.
 func (m *Manager) Update(ctx context.Context, changes Changes, refs ...Ref) (Result, error) {
-	return m.Do(ctx, Action{Verb: task.VerbChange, Changes: changes}, refs...)
+	return m.Do(ctx, Action{Verb: rules.VerbChange, Changes: changes}, refs...)
 }
 
 // CancelOpen cancels the open tasks of a group, and returns how many tasks it cancelled. It does not cancel running
@@ -265,7 +266,7 @@ func (m *Manager) CancelOpen(ctx context.Context, group string) (int, error) {
 	if err != nil {
 		return 0, fmt.Errorf("cancel open tasks: %w", err)
 	}
-	result, err := m.Do(ctx, Action{Verb: task.VerbCancel, From: []tdf.State{tdf.Open}}, refs...)
+	result, err := m.Do(ctx, Action{Verb: rules.VerbCancel, From: []tdf.State{tdf.Open}}, refs...)
 	return result.Done, err
 }
 

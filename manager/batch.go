@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/rules"
 	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate"
 	"github.com/tdf-framework/tdf/redisstate/conn"
@@ -145,12 +146,12 @@ func (r *run) archived(ctx context.Context, t *Finished, o redisstate.Outcome) {
 // recordMoved records that a step has moved another task.
 func (r *run) recordMoved(a stepAction) {
 	switch a.Verb {
-	case task.VerbRequire:
+	case rules.VerbRequire:
 		return
-	case task.VerbArchive:
+	case rules.VerbArchive:
 		r.summary.Archived++
 		r.left++
-	case task.VerbReopen, task.VerbRemove: // too many only make the round read some tasks again
+	case rules.VerbReopen, rules.VerbRemove: // too many only make the round read some tasks again
 		r.left++
 	}
 	r.moved[a.task.ID] = true

@@ -15,13 +15,14 @@ import (
 	"github.com/tdf-framework/tdf/internal/class"
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/redistest"
+	"github.com/tdf-framework/tdf/internal/rules"
 	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/manager"
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
 // ends are the possible results of rounds in a populated namespace.
-var ends = []task.Result{
+var ends = []rules.Result{
 	{Output: "fine", Exit: "0", Seconds: 3},
 	{Output: "half", Error: "ValueError: bad value 17\n", Exit: "1", Seconds: 2},
 	{Error: "killed", Exit: "signal: killed", Seconds: 1},
@@ -53,16 +54,16 @@ func takeOn(t testing.TB, s *redisstate.Store, c redisstate.Claim) {
 	if rand.IntN(8) == 0 {
 		return
 	}
-	move, err := c.Task.Execute(c.ID, ends[rand.IntN(len(ends))])
+	move, err := rules.Execute(c.Task, c.ID, ends[rand.IntN(len(ends))])
 	apply(t, s, move, err)
 	if rand.IntN(8) == 0 {
 		return
 	}
 	settle(t, s, c.Task.ID)
 	one := read(t, s, c.Task.ID)
-	decide := (*task.Task).Archive
+	decide := rules.Archive
 	if one.State == tdf.Open {
-		decide = (*task.Task).Cancel
+		decide = rules.Cancel
 	}
 	if rand.IntN(2) == 0 {
 		move, err := decide(one)
@@ -73,7 +74,7 @@ func takeOn(t testing.TB, s *redisstate.Store, c redisstate.Claim) {
 func settle(t testing.TB, s *redisstate.Store, id int64) {
 	t.Helper()
 	now := expect.Result(s.Now(t.Context())).Value(t)
-	m, ok := read(t, s, id).Settle(now, nil)
+	m, ok := rules.Settle(read(t, s, id), now, nil)
 	expect.MustTrue(t, ok, "nothing to settle about task", id)
 	apply(t, s, m, nil)
 }

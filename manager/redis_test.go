@@ -20,8 +20,8 @@ import (
 	"github.com/tdf-framework/tdf/internal/config"
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/redistest"
+	"github.com/tdf-framework/tdf/internal/rules"
 	"github.com/tdf-framework/tdf/internal/server"
-	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/internal/testspace"
 	"github.com/tdf-framework/tdf/manager"
 	"github.com/tdf-framework/tdf/redisstate"
@@ -63,9 +63,9 @@ func execute(t testing.TB, ctx context.Context, s *redisstate.Store) {
 			t.Error(err)
 			return
 		}
-		var results []task.Move
+		var results []rules.Move
 		for _, c := range claimed.Claims {
-			results = append(results, expect.Result(c.Task.Execute(c.ID, task.Result{Output: c.Task.Input, Exit: "0"})).Value(t))
+			results = append(results, expect.Result(rules.Execute(c.Task, c.ID, rules.Result{Output: c.Task.Input, Exit: "0"})).Value(t))
 		}
 		if len(results) > 0 {
 			_, err := s.Execute(ctx, "w", results...)
@@ -142,7 +142,7 @@ func succeed(t testing.TB, s *redisstate.Store, id int64) {
 	expect.MustLen(t, claimed.Claims, 1)
 	expect.MustEqual(t, claimed.Claims[0].Task.ID, id)
 	c := claimed.Claims[0]
-	m, err := c.Task.Execute(c.ID, task.Result{Output: "done", Exit: "0"})
+	m, err := rules.Execute(c.Task, c.ID, rules.Result{Output: "done", Exit: "0"})
 	apply(t, s, m, err)
 	settle(t, s, id)
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/managing"
 	"github.com/tdf-framework/tdf/internal/redistest"
-	"github.com/tdf-framework/tdf/internal/task"
+	"github.com/tdf-framework/tdf/internal/rules"
 	"github.com/tdf-framework/tdf/internal/testspace"
 	"github.com/tdf-framework/tdf/manager"
 	"github.com/tdf-framework/tdf/redisstate"
@@ -116,7 +116,7 @@ func TestRepeatedUntilConfirmed(t *testing.T) {
 	go func() {
 		stored, err := worker.ReadOne(context.Background(), claim.Task.ID, redisstate.Want{Fields: redisstate.Whole})
 		if err == nil {
-			move, _ := stored.Task.Execute(claim.ID, task.Result{Exit: "0"})
+			move, _ := rules.Execute(stored.Task, claim.ID, rules.Result{Exit: "0"})
 			_, err = worker.Execute(context.Background(), "w", move)
 		}
 		done <- err

@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 
+	"github.com/tdf-framework/tdf/internal/rules"
 	"github.com/tdf-framework/tdf/internal/task"
 )
 
@@ -25,13 +26,13 @@ func (w *serverWatch) look(ctx context.Context, now task.Time) error {
 	if since := now.Sub(w.looked); since >= 0 && since < lookPause {
 		return nil
 	}
-	late := w.looked > 0 && now.Sub(w.looked) > task.ServerAbsence
+	late := w.looked > 0 && now.Sub(w.looked) > rules.ServerAbsence
 	w.looked = now
 	last, err := w.store.LastServerHeartbeat(ctx)
 	if err != nil {
 		return err
 	}
-	missing := now.Sub(max(last, w.from)) > task.ServerPatience
+	missing := now.Sub(max(last, w.from)) > rules.ServerPatience
 	if missing && !w.missing && late && w.from <= last {
 		w.from, missing = now, false // Redis may have been away, so the server may send its next heartbeat only now
 	}

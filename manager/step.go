@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/rules"
 	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate"
 )
@@ -40,22 +41,22 @@ const maxStepBytes = 4 << 20
 func (s *Step) Open(definitions ...Definition) { s.definitions = append(s.definitions, definitions...) }
 
 // Archive archives finished tasks.
-func (s *Step) Archive(tasks ...*Task) { s.add(Action{Verb: task.VerbArchive}, tasks) }
+func (s *Step) Archive(tasks ...*Task) { s.add(Action{Verb: rules.VerbArchive}, tasks) }
 
 // Retry runs finished tasks again, as [Manager.Retry] does.
 func (s *Step) Retry(changes Changes, tasks ...*Task) {
-	s.add(Action{Verb: task.VerbReopen, Changes: changes}, tasks)
+	s.add(Action{Verb: rules.VerbReopen, Changes: changes}, tasks)
 }
 
 // Remove deletes finished tasks and their outputs, as [Manager.Remove] does.
-func (s *Step) Remove(tasks ...*Task) { s.add(Action{Verb: task.VerbRemove}, tasks) }
+func (s *Step) Remove(tasks ...*Task) { s.add(Action{Verb: rules.VerbRemove}, tasks) }
 
 // Cancel ends open and running tasks.
-func (s *Step) Cancel(tasks ...*Task) { s.add(Action{Verb: task.VerbCancel}, tasks) }
+func (s *Step) Cancel(tasks ...*Task) { s.add(Action{Verb: rules.VerbCancel}, tasks) }
 
 // Update changes properties of open tasks.
 func (s *Step) Update(changes Changes, tasks ...*Task) {
-	s.add(Action{Verb: task.VerbChange, Changes: changes}, tasks)
+	s.add(Action{Verb: rules.VerbChange, Changes: changes}, tasks)
 }
 
 // Do makes any of the changes above.
@@ -63,7 +64,7 @@ func (s *Step) Do(action Action, tasks ...*Task) { s.add(action, tasks) }
 
 // Require changes nothing. If one of the tasks has changed since you read it, the step is refused. The output and the
 // progress of a running task are no changes.
-func (s *Step) Require(tasks ...*Task) { s.add(Action{Verb: task.VerbRequire}, tasks) }
+func (s *Step) Require(tasks ...*Task) { s.add(Action{Verb: rules.VerbRequire}, tasks) }
 
 // Decide requires that a group is complete, and that no other step has decided this. So of all steps that decide the
 // same group, only one happens. Afterwards, the group cannot be extended. A step can decide one group. See
@@ -108,7 +109,7 @@ func (m *Manager) unit(ctx context.Context, s *Step, own *Task) (redisstate.Unit
 	}
 	u := redisstate.Unit{Open: open, Decide: s.decide}
 	if own != nil {
-		move, err := own.Stored().Archive()
+		move, err := rules.Archive(own.Stored())
 		if err != nil {
 			return u, err // never happens, because the task was read in a state from which it can be archived
 		}
@@ -145,7 +146,7 @@ func (s *Step) checkTwice(own *Task) error {
 }
 
 // moves reads the tasks of a step again, and decides their Moves. A Move depends on properties that a summary lacks.
-func (m *Manager) moves(ctx context.Context, actions []stepAction) ([]task.Move, error) {
+func (m *Manager) moves(ctx context.Context, actions []stepAction) ([]rules.Move, error) {
 	if len(actions) == 0 {
 		return nil, nil
 	}
@@ -158,12 +159,12 @@ func (m *Manager) moves(ctx context.Context, actions []stepAction) ([]task.Move,
 		return nil, err
 	}
 	refused := &StepError{}
-	moves, errs := make([]task.Move, len(actions)), make([]error, len(actions))
+	moves, errs := make([]rules.Move, len(actions)), make([]error, len(actions))
 	for i, a := range actions {
 		if !refused.compare(a, stored[i].Task) {
 			continue
 		}
-		var move task.Move
+		var move rules.Move
 		if move, errs[i] = a.moveAt(stored[i].Task, now); errs[i] == nil {
 			moves[i] = move.IfUnchanged(stored[i].Task)
 		}

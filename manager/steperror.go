@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/rules"
 	"github.com/tdf-framework/tdf/internal/task"
 )
 
@@ -21,9 +22,9 @@ type StepError struct {
 // A ChangedTask is a task that has changed since the caller read it.
 type ChangedTask struct {
 	ID     int64
-	Action task.Verb // the action of the step; for [Step.Require], it is task.VerbRequire
-	Wanted Version   // the version that the caller read
-	Found  Version   // the present version
+	Action rules.Verb // the action of the step; for [Step.Require], it is task.VerbRequire
+	Wanted Version    // the version that the caller read
+	Found  Version    // the present version
 }
 
 // A Version identifies a version of a task. Each transition and each change of a task makes a new version.

@@ -15,7 +15,7 @@ import (
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/redistest"
-	"github.com/tdf-framework/tdf/internal/task"
+	"github.com/tdf-framework/tdf/internal/rules"
 	"github.com/tdf-framework/tdf/internal/testspace"
 	"github.com/tdf-framework/tdf/manager"
 	"github.com/tdf-framework/tdf/manager/managertest"
@@ -107,7 +107,7 @@ func TestTransactionRefused(t *testing.T) {
 		"task 5 has changed: want open in round 0, found open in round 0, revision 1"
 	expect.Equal(t, err.Error(), want)
 	expect.MustLen(t, refused.Changed, 4)
-	expect.Equal(t, refused.Changed[1].Action, task.VerbReopen)
+	expect.Equal(t, refused.Changed[1].Action, rules.VerbReopen)
 	after := tm.Tasks()
 	expect.True(t, reflect.DeepEqual(before, after), "the transaction changed", before, "to", after)
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/tdf-framework/tdf/internal/rules"
 	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate/conn"
 	"github.com/tdf-framework/tdf/redisstate/index"
@@ -17,7 +18,7 @@ import (
 type Finding struct {
 	ID      int64
 	Problem string
-	Repair  task.Move // the Move that repairs the task; its Verb is empty if no repair is known
+	Repair  rules.Move // the Move that repairs the task; its Verb is empty if no repair is known
 	// Certain is false if the task may look inconsistent only because it is moving at this moment. If Certain is true,
 	// the task may be repaired at once.
 	Certain bool
@@ -129,7 +130,7 @@ func (s *Store) Examine(ctx context.Context, ids []int64) ([]Finding, error) {
 	if err != nil {
 		return nil, err
 	}
-	sightings := make([]task.Placement, len(stored))
+	sightings := make([]rules.Placement, len(stored))
 	for i := range stored {
 		sightings[i] = stored[i].Placement()
 		sightings[i].Unheard = unheard[i]
@@ -189,7 +190,7 @@ func (s *Store) scores(ctx context.Context, key string, ids []int64) ([]*redis.F
 	})
 }
 
-func (x entries) examine(s task.Placement, now task.Time) (Finding, bool) {
+func (x entries) examine(s rules.Placement, now task.Time) (Finding, bool) {
 	if m, wrong := s.Repair(now); wrong {
 		sound := s.ArchivedByOriginal()
 		return Finding{
@@ -201,14 +202,14 @@ func (x entries) examine(s task.Placement, now task.Time) (Finding, bool) {
 	if t == nil {
 		return Finding{}, false
 	}
-	if m, ok := t.Settle(now, s.Invalid); ok && (t.State == task.Open && s.Invalid != nil || x.late(t, now)) {
+	if m, ok := rules.Settle(t, now, s.Invalid); ok && (t.State == task.Open && s.Invalid != nil || x.late(t, now)) {
 		return Finding{Problem: "the server has not settled it: " + m.Note, Repair: m, Certain: true}, true
 	}
-	if m, ok := t.Rescore(s.Score(task.Open), now, x.rank); ok {
+	if m, ok := rules.Rescore(t, s.Score(task.Open), now, x.rank); ok {
 		return Finding{Problem: "its score lies in the future: Redis's clock was set back", Repair: m, Certain: true},
 			true
 	}
-	if m, ok := t.RescoreRunning(s.Score(task.Running), now); ok {
+	if m, ok := rules.RescoreRunning(t, s.Score(task.Running), now); ok {
 		return Finding{
 			Problem: "its times lie too far in the future: Redis's clock was set back", Repair: m,
 			Certain: true,
@@ -220,7 +221,7 @@ func (x entries) examine(s task.Placement, now task.Time) (Finding, bool) {
 	}
 	if x.late(t, now) {
 		return Finding{
-			Problem: "its entry in due is missing or too late", Repair: t.Reschedule(t.NextDue(now)),
+			Problem: "its entry in due is missing or too late", Repair: rules.Reschedule(t, rules.NextDue(t, now)),
 			Certain: true,
 		}, true
 	}
@@ -238,19 +239,19 @@ func (x entries) examine(s task.Placement, now task.Time) (Finding, bool) {
 		at := fmt.Sprint(t.OpenPlace(), t.PlacedIn, t.Current().Linked, t.Current().Waits, t.Ready)
 		return Finding{Problem: why, Repair: s.Reindex(why), Snapshot: at}, true
 	}
-	if why := t.CounterMismatch(); why != "" {
+	if why := rules.CounterMismatch(t); why != "" {
 		return Finding{Problem: why}, true
 	}
 	return Finding{}, false
 }
 
-func snapshot(s task.Placement, m task.Move) string {
+func snapshot(s rules.Placement, m rules.Move) string {
 	return fmt.Sprint(s.Lists, m.From, m.Round, m.To, m.Note)
 }
 
 // late reports whether the task's entry in `due` is missing or too late.
 func (x entries) late(t *task.Task, now task.Time) bool {
-	look := t.NextDue(now)
+	look := rules.NextDue(t, now)
 	if t.State == task.Executed {
 		look = now
 	}
@@ -269,7 +270,7 @@ func (x entries) misplaced(t *task.Task) bool {
 // Repair repairs the tasks that Check found, unless they have changed since the check. It returns the number of
 // repaired tasks.
 func (s *Store) Repair(ctx context.Context, who string, findings []Finding) (int, error) {
-	var moves []task.Move
+	var moves []rules.Move
 	for _, f := range findings {
 		if f.Repair.Verb != "" {
 			moves = append(moves, f.Repair)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/redistest"
+	"github.com/tdf-framework/tdf/internal/rules"
 	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate/counts"
 	"github.com/tdf-framework/tdf/redisstate/lua"
@@ -82,7 +83,7 @@ func TestCheckFindsAndRepairRepairs(t *testing.T) {
 			expect.Equal(t, read(t, s, id).State, c.want, c.problem, "its state")
 		}
 		for _, open := range mustClaim(t, s, 1000) { // finish all tasks, so that they do not affect the next case
-			mustExecute(t, s, open, task.Result{Exit: "0"})
+			mustExecute(t, s, open, rules.Result{Exit: "0"})
 			mustSettle(t, s, open.Task.ID)
 		}
 	}
@@ -126,7 +127,7 @@ func TestSnapshotsOfUnclaimedTasks(t *testing.T) {
 	}
 	before := examined()
 	expect.Equal(t, examined(), before, "without a move")
-	m, err := prefetch(t, s, 1, 0)[0].Task.Unclaim("it stops")
+	m, err := rules.Unclaim(prefetch(t, s, 1, 0)[0].Task, "it stops")
 	mustApply(t, s, m, err)
 	expect.NotEqual(t, examined(), before)
 }
@@ -145,7 +146,7 @@ func TestSnapshotsOfRounds(t *testing.T) {
 		expect.MustLen(t, findings, 1)
 		expect.Equal(t, findings[0].Problem, "the index of its group or queue does not list it as running")
 		seen = append(seen, findings[0].Snapshot)
-		m, err := round.Task.Release("it stops")
+		m, err := rules.Release(round.Task, "it stops")
 		mustApply(t, s, m, err)
 	}
 	expect.NotEqual(t, seen[0], seen[1])
@@ -160,7 +161,7 @@ func TestRepairAfterAnUnclaim(t *testing.T) {
 	s.Redis.ZRem(t.Context(), s.Keys.Group("g"), id)
 	findings := expect.Result(s.Examine(t.Context(), []int64{id})).Value(t)
 	expect.MustLen(t, findings, 1)
-	m, err := prefetch(t, s, 1, 0)[0].Task.Unclaim("it stops")
+	m, err := rules.Unclaim(prefetch(t, s, 1, 0)[0].Task, "it stops")
 	mustApply(t, s, m, err)
 	before := read(t, s, id).Log
 	expect.Result(s.Repair(t.Context(), "repair", findings)).Is(t, 0)

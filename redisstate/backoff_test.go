@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/tdf-framework/tdf/internal/expect"
+	"github.com/tdf-framework/tdf/internal/rules"
 	"github.com/tdf-framework/tdf/internal/task"
 )
 
@@ -20,9 +21,9 @@ func TestBackoff(t *testing.T) {
 				id := mustOpen(t, s, d)[0]
 				c := mustClaim(t, s, 1)[0]
 				if timesOut {
-					mustMove(t, s, id, (*task.Task).TimeOut)
+					mustMove(t, s, id, rules.TimeOut)
 				} else {
-					mustExecute(t, s, c, task.Result{Error: "boom", Exit: "1"})
+					mustExecute(t, s, c, rules.Result{Error: "boom", Exit: "1"})
 					mustSettle(t, s, id)
 				}
 
@@ -34,7 +35,7 @@ func TestBackoff(t *testing.T) {
 				expect.Compare(t, wait, ">=", 390)
 				expect.Compare(t, wait, "<=", 600)
 				expect.Equal(t, waiting.Ready, got.Next)
-				m, err := waiting.Change(task.Changes{Input: new("y")})
+				m, err := rules.Change(waiting, task.Changes{Input: new("y")})
 				mustApply(t, s, m, err)
 				expect.Equal(t, read(t, s, id).Ready, waiting.Ready, "a change of the input moved the end of the wait by … s")
 				mustBeSound(t, s)

@@ -8,6 +8,7 @@ import (
 	"github.com/tdf-framework/tdf/internal/class"
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/redistest"
+	"github.com/tdf-framework/tdf/internal/rules"
 	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate/lua"
 )
@@ -47,10 +48,10 @@ func TestCallsThatTakeTooLongContinue(t *testing.T) {
 	claims := append(first.Claims, mustClaim(t, s, tasks)...)
 	expect.MustLen(t, claims, tasks)
 	expect.MustEqual(t, claims[tasks-1].Task.ID, tasks)
-	renewals, moves := make([]LeaseRenewal, tasks), make([]task.Move, tasks)
+	renewals, moves := make([]LeaseRenewal, tasks), make([]rules.Move, tasks)
 	for i, c := range claims {
 		renewals[i] = LeaseRenewal{ID: c.Task.ID, Claim: c.ID, Until: task.Never}
-		moves[i], _ = c.Task.Execute(c.ID, task.Result{Exit: "0", Output: fmt.Sprint(i)})
+		moves[i], _ = rules.Execute(c.Task, c.ID, rules.Result{Exit: "0", Output: fmt.Sprint(i)})
 	}
 	renewals[60].Claim = "another"
 	renewed, err := s.Renew(t.Context(), 60, renewals...)

@@ -9,6 +9,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/tdf-framework/tdf/internal/expect"
+	"github.com/tdf-framework/tdf/internal/rules"
 	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate/presence"
 )
@@ -26,8 +27,8 @@ func TestRemoveLeavesNothing(t *testing.T) {
 	})
 	must(t, err)
 	must(t, s.Follow(t.Context(), ids[0]))
-	mustMove(t, s, ids[0], (*task.Task).Cancel)
-	mustMove(t, s, ids[0], (*task.Task).Remove)
+	mustMove(t, s, ids[0], rules.Cancel)
+	mustMove(t, s, ids[0], rules.Remove)
 	want := maps.Clone(before)
 	delete(want, "task:1")
 	want["open"], want["group:g"] = "2@T", "2@1099511627778"
@@ -44,12 +45,12 @@ func TestNothingRevivesARemovedTask(t *testing.T) {
 	s := newStore(t)
 	mustOpen(t, s, define("x"))
 	c := mustClaim(t, s, 1)[0]
-	mustMove(t, s, 1, (*task.Task).Cancel)
-	mustMove(t, s, 1, (*task.Task).Remove)
+	mustMove(t, s, 1, rules.Cancel)
+	mustMove(t, s, 1, rules.Remove)
 	before := dump(t, s)
 	renewed := expect.Result(s.Renew(t.Context(), 60, LeaseRenewal{ID: 1, Claim: c.ID, Until: task.Never})).Value(t)
 	expect.Fails(t, renewed.Lost[0], "", "the lease was renewed")
-	execute, _ := c.Task.Execute(c.ID, task.Result{Output: "late", Exit: "0"})
+	execute, _ := rules.Execute(c.Task, c.ID, rules.Result{Output: "late", Exit: "0"})
 	outcomes := expect.Result(s.Execute(t.Context(), "w", execute)).Value(t)
 	expect.Fails(t, outcomes[0].Err, "", "the result was accepted")
 	expect.Equal(t, changed(t, before, dump(t, s)), "")
@@ -104,21 +105,21 @@ func TestRequeueElsewhere(t *testing.T) {
 		}
 		for _, worker := range []string{"w.1", "w.11"} {
 			expect.MustEqual(t, claim(worker), 1, worker, "does not get the task")
-			m, err := read(t, s, 1).Requeue(true)
+			m, err := rules.Requeue(read(t, s, 1), true)
 			mustApply(t, s, m, err)
 		}
 		expect.Equal(t, claim("w.1")+claim("w.11"), 0, "a worker in not_on got the task")
 		for _, worker := range []string{"w.", "wx1", "1", "w"} {
 			expect.Equal(t, claim(worker), 1, worker, "does not get the task")
-			m, err := read(t, s, 1).Requeue(false)
+			m, err := rules.Requeue(read(t, s, 1), false)
 			mustApply(t, s, m, err)
 		}
 		got := read(t, s, 1)
 		expect.Equal(t, got.Releases, 6)
 		expect.Len(t, got.NotOn, 2)
 		expect.Equal(t, got.Fails+got.Losses+got.Timeouts, 0)
-		mustMove(t, s, 1, (*task.Task).Cancel)
-		mustMove(t, s, 1, (*task.Task).Reopen)
+		mustMove(t, s, 1, rules.Cancel)
+		mustMove(t, s, 1, rules.Reopen)
 		expect.Equal(t, claim("w.1"), 1, "a reopened task still avoids its worker")
 		mustBeSound(t, s)
 	})
@@ -148,17 +149,17 @@ func TestConcurrentChangesAreRefused(t *testing.T) {
 	s := newStore(t)
 	id := mustOpen(t, s, define("a"))[0]
 	seen := read(t, s, id)
-	first, err := seen.Change(task.Changes{EndBefore: new(task.Time(9e9).Std())})
-	second, err2 := seen.Change(task.Changes{Timeout: new(task.Seconds(5).Std())})
+	first, err := rules.Change(seen, task.Changes{EndBefore: new(task.Time(9e9).Std())})
+	second, err2 := rules.Change(seen, task.Changes{Timeout: new(task.Seconds(5).Std())})
 	must(t, errors.Join(err, err2))
 	mustApply(t, s, first, nil)
 	before := dump(t, s)
-	outcomes, err := s.Apply(t.Context(), "other", Unit{Moves: []task.Move{second}})
+	outcomes, err := s.Apply(t.Context(), "other", Unit{Moves: []rules.Move{second}})
 	must(t, err)
-	expect.True(t, errors.As(outcomes[0].Err, new(*task.StateError)), outcomes[0].Err)
+	expect.True(t, errors.As(outcomes[0].Err, new(*rules.StateError)), outcomes[0].Err)
 	expect.Equal(t, changed(t, before, dump(t, s)), "")
 	seen.Revision = 1
-	second, err = seen.Change(task.Changes{Timeout: new(task.Seconds(5).Std()), EndBefore: new(task.Time(9e9).Std())})
+	second, err = rules.Change(seen, task.Changes{Timeout: new(task.Seconds(5).Std()), EndBefore: new(task.Time(9e9).Std())})
 	mustApply(t, s, second, err)
 	mustBeSound(t, s)
 	loaded := expect.Result(s.Read(t.Context(), []int64{id}, Want{Fields: Rules})).Value(t)
@@ -171,7 +172,7 @@ func TestConcurrentChangesAreRefused(t *testing.T) {
 func TestReopenWithChanges(t *testing.T) {
 	s := newStore(t)
 	id := put(t, s, task.Archived)
-	m, err := read(t, s, id).ReopenWith(task.Changes{Program: new("q"), Source: new("rsync:/q/run.sh"), Timeout: new(task.Seconds(5).Std())})
+	m, err := rules.ReopenWith(read(t, s, id), task.Changes{Program: new("q"), Source: new("rsync:/q/run.sh"), Timeout: new(task.Seconds(5).Std())})
 	mustApply(t, s, m, err)
 	got := read(t, s, id)
 	expect.Equal(t, got.State, task.Open)
@@ -237,21 +238,21 @@ func TestDependenciesArchivedMeanwhile(t *testing.T) {
 	waiting := define("x")
 	waiting.AfterAny = &task.Dependencies{Group: "g"}
 	last := mustOpen(t, s, waiting)[0]
-	moveAll := func(ids []int64, decide func(t *task.Task) (task.Move, error)) {
+	moveAll := func(ids []int64, decide func(t *task.Task) (rules.Move, error)) {
 		stored := expect.Result(s.Read(t.Context(), ids, Want{Fields: Whole})).Value(t)
-		var moves []task.Move
+		var moves []rules.Move
 		for _, x := range stored {
 			m := expect.Result(decide(x.Task)).Value(t)
 			moves = append(moves, m)
 		}
 		expect.Result(s.Apply(t.Context(), "m", unitsOf(moves)...)).OK(t)
 	}
-	moveAll(ids, (*task.Task).Cancel)
+	moveAll(ids, rules.Cancel)
 	seen := map[int64]int{}
 	left, err := s.EachDependency(t.Context(), last, func(x Stored) bool {
 		if seen[x.ID]++; len(seen) == 1 {
-			moveAll(ids[:500], (*task.Task).Archive)
-			moveAll(ids[n-10:], (*task.Task).Archive)
+			moveAll(ids[:500], rules.Archive)
+			moveAll(ids[n-10:], rules.Archive)
 		}
 		return true
 	})

@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 
+	"github.com/tdf-framework/tdf/internal/rules"
 	"github.com/tdf-framework/tdf/internal/task"
 )
 
@@ -58,12 +59,12 @@ func listsOf(units []Unit) []task.State {
 		for j := range units[i].Moves {
 			m := &units[i].Moves[j]
 			if m.Repair {
-				return task.Lists
+				return rules.Lists
 			}
 			if m.From.Finished() {
 				used[task.Archived] = true
 			}
-			if m.Verb == task.VerbRequire {
+			if m.Verb == rules.VerbRequire {
 				continue
 			}
 			used[m.From], used[m.To] = true, true
@@ -72,7 +73,7 @@ func listsOf(units []Unit) []task.State {
 			}
 		}
 	}
-	return slices.DeleteFunc(slices.Clone(task.Lists), func(list task.State) bool { return !used[list] })
+	return slices.DeleteFunc(slices.Clone(rules.Lists), func(list task.State) bool { return !used[list] })
 }
 
 // recordsKey is the index of the key of the records that units change.

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/tdf-framework/tdf/internal/class"
+	"github.com/tdf-framework/tdf/internal/rules"
 	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate/conn"
 	"github.com/tdf-framework/tdf/redisstate/index"
@@ -129,12 +130,12 @@ var claimProperties = []string{
 // Claim hands open tasks of a worker's queues to the worker: those with the highest priority first, and among them
 // those that have been due for the longest time. It expires the overdue tasks that it finds.
 func (s *Store) Claim(ctx context.Context, r ClaimParams) (ClaimResult, error) {
-	return s.claimAndExpire(ctx, r, func([]task.Move) {})
+	return s.claimAndExpire(ctx, r, func([]rules.Move) {})
 }
 
 // claimAndExpire does the same as Claim, and passes the Moves of the expired tasks to a function. It does not collect
 // the Moves in memory: after a long time without workers, a million tasks may be overdue.
-func (s *Store) claimAndExpire(ctx context.Context, r ClaimParams, expired func([]task.Move)) (ClaimResult, error) {
+func (s *Store) claimAndExpire(ctx context.Context, r ClaimParams, expired func([]rules.Move)) (ClaimResult, error) {
 	for {
 		c, overdue, err := s.claim(ctx, r)
 		if err != nil || len(c.Claims) > 0 || len(overdue) == 0 {
@@ -213,7 +214,7 @@ func (s *Store) claimArgs(r ClaimParams, anyway bool) (func(slot int, sequence u
 		e := &conn.Args{All: []any{
 			strconv.Itoa(slot), sequence, s.Keys.TaskPrefix(), s.Keys.GroupPrefix(), index.GroupCode(task.Running),
 			r.Worker, most, r.Lease.String(), random,
-			bytes, task.TimeoutMargin.String(), task.ServerAbsence.String(),
+			bytes, rules.TimeoutMargin.String(), rules.ServerAbsence.String(),
 		}}
 		e.Flag(plain)
 		e.Count(prefetch)
@@ -324,19 +325,19 @@ func readClaim(worker string, parts []any, now task.Time, h task.Hash) Claim {
 }
 
 // expireOverdue reads the tasks, and expires each task that must not be open any more.
-func (s *Store) expireOverdue(ctx context.Context, worker string, ids []int64, now task.Time) (cleared []task.Move,
+func (s *Store) expireOverdue(ctx context.Context, worker string, ids []int64, now task.Time) (cleared []rules.Move,
 	err error,
 ) {
 	seen, err := s.Read(ctx, ids, Want{Fields: Rules})
 	if err != nil {
 		return nil, err
 	}
-	var moves []task.Move
+	var moves []rules.Move
 	for _, t := range seen {
 		if t.Task == nil {
 			continue
 		}
-		if m, err := t.Task.Expire(); err == nil && t.Task.State == task.Open && now >= t.Task.OpenUntil() {
+		if m, err := rules.Expire(t.Task); err == nil && t.Task.State == task.Open && now >= t.Task.OpenUntil() {
 			moves = append(moves, m)
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/tdf-framework/tdf/internal/expect"
+	"github.com/tdf-framework/tdf/internal/rules"
 	"github.com/tdf-framework/tdf/internal/task"
 )
 
@@ -42,7 +43,7 @@ func TestReopenedTasksGoToTheBack(t *testing.T) {
 	s := newStore(t)
 	mustOpen(t, s, define("a"), define("b"))
 	a := mustClaim(t, s, 1)[0]
-	m, err := a.Task.Release("not now")
+	m, err := rules.Release(a.Task, "not now")
 	mustApply(t, s, m, err)
 	expect.Equal(t, inputs(mustClaim(t, s, 2)), "b a", "claimed")
 }
@@ -106,7 +107,7 @@ func TestClaimBefore(t *testing.T) {
 		expect.Len(t, mustClaim(t, s, 2), 0, "claimed once more")
 		expect.Equal(t, read(t, s, 1).State, task.Expired, "the late task")
 		s.Redis.HSet(t.Context(), s.Keys.Task(2), "claim_before", now.Add(-1).String())
-		m, err := claims[0].Task.Execute(claims[0].ID, task.Result{Exit: "0"})
+		m, err := rules.Execute(claims[0].Task, claims[0].ID, rules.Result{Exit: "0"})
 		mustApply(t, s, m, err)
 		expect.Equal(t, read(t, s, 2).State, task.Executed, "the task that was claimed in time")
 		mustBeSound(t, s)
@@ -163,7 +164,7 @@ func TestRenew(t *testing.T) {
 		over := expect.Result(renew(LeaseRenewal{Claim: c.ID})).Value(t)
 		expect.Equal(t, read(t, s, 1).LeaseUntil.String(), over.String())
 		expect.Result(renew(LeaseRenewal{Claim: "another"})).Fails(t, "", "a renewal with another claim succeeded")
-		mustExecute(t, s, c, task.Result{Exit: "0"})
+		mustExecute(t, s, c, rules.Result{Exit: "0"})
 		expect.Result(renew(LeaseRenewal{Claim: c.ID})).Fails(t, "", "the renewal of a reported claim succeeded")
 	})
 }
@@ -208,8 +209,8 @@ func TestRenewAfterTheEndOfTheProgram(t *testing.T) {
 				got := read(t, s, 1)
 				expect.Equal(t, got.Deadline.String(), before.String(), "the deadline")
 				look := task.Time(s.Redis.ZScore(t.Context(), s.Keys.Due(), "1").Val())
-				expect.Compare(t, look, "<=", got.NextDue(now)+1e-3)
-				expect.Compare(t, look, ">=", got.NextDue(now)-1e-3)
+				expect.Compare(t, look, "<=", rules.NextDue(got, now)+1e-3)
+				expect.Compare(t, look, ">=", rules.NextDue(got, now)-1e-3)
 			})
 		})
 	}
@@ -250,7 +251,7 @@ func TestTimestampsNeverGoBackwards(t *testing.T) {
 	s.Redis.HSet(t.Context(), s.Keys.Task(1), "0:running", ahead.String())
 	c.Task.Current().Entered[task.Running] = ahead
 	renewed := expect.Result(s.Renew(t.Context(), 60, LeaseRenewal{ID: 1, Claim: c.ID, Begun: true, Limit: 50, Until: task.Never})).Value(t)
-	mustExecute(t, s, c, task.Result{Exit: "0", Started: renewed.Now, Seconds: 3})
+	mustExecute(t, s, c, rules.Result{Exit: "0", Started: renewed.Now, Seconds: 3})
 	mustSettle(t, s, 1)
 	r := read(t, s, 1).Current()
 	expect.Compare(t, r.Started, ">=", ahead)

@@ -16,6 +16,7 @@ import (
 	"github.com/tdf-framework/tdf/internal/conntest"
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/redistest"
+	"github.com/tdf-framework/tdf/internal/rules"
 	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate/conn"
 	"github.com/tdf-framework/tdf/redisstate/presence"
@@ -165,15 +166,15 @@ func TestFullRedis(t *testing.T) {
 	expect.Equal(t, changed(t, before, dump(t, s)), "")
 	renewed := expect.Result(s.Renew(t.Context(), 60, LeaseRenewal{ID: 1, Claim: claims[0].ID, Until: task.Never})).Value(t)
 	expect.NoError(t, renewed.Lost[0])
-	mustExecute(t, s, claims[0], task.Result{Output: strings.Repeat("x", 1000), Exit: "0"})
+	mustExecute(t, s, claims[0], rules.Result{Output: strings.Repeat("x", 1000), Exit: "0"})
 	mustSettle(t, s, 1)
-	mustMove(t, s, 1, (*task.Task).Archive)
-	mustMove(t, s, 2, (*task.Task).Cancel)
+	mustMove(t, s, 1, rules.Archive)
+	mustMove(t, s, 2, rules.Cancel)
 	mustBeSound(t, s)
 	expect.Equal(t, expect.Result(s.Counts(t.Context())).Value(t).String(), "expired 1 archived 1")
 	again := connect(t, full.Addr, s.Keys.Namespace()) // a component that starts while Redis is full
 	must(t, again.ServerHeartbeat(t.Context(), "s", 1e9))
-	must(t, again.SetGrace(t.Context(), task.Grace{Running: 2e9}))
+	must(t, again.SetGrace(t.Context(), rules.Grace{Running: 2e9}))
 	must(t, again.Follow(t.Context(), 2))
 	expect.Result(s.LastServerHeartbeat(t.Context())).Is(t, 1e9, "a server was seen at")
 	expect.Equal(t, expect.Result(s.Grace(t.Context())).Value(t).Running, 2e9, "a grace period until")

@@ -3,6 +3,7 @@ package redisstate
 import (
 	"cmp"
 
+	"github.com/tdf-framework/tdf/internal/rules"
 	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate/counts"
 )
@@ -11,7 +12,7 @@ import (
 func (s *Store) countOpened(definitions []task.Properties, o Outcome) {
 	for i := range definitions {
 		if o.Existing == nil || !o.Existing[i] {
-			s.Count(definitions[i].Queue, counts.TransitionName(task.VerbOpen, task.Open), 1)
+			s.Count(definitions[i].Queue, counts.TransitionName(rules.VerbOpen, task.Open), 1)
 		}
 	}
 }
@@ -21,7 +22,7 @@ func (s *Store) countClaims(c *ClaimResult) {
 	s.SeeTime(c.Now)
 	for i := range c.Claims {
 		t := c.Claims[i].Task
-		s.Count(t.Queue, counts.TransitionName(task.VerbClaim, task.Running), 1)
+		s.Count(t.Queue, counts.TransitionName(rules.VerbClaim, task.Running), 1)
 		if opened := t.Opened(); t.Round == 0 && opened > 0 {
 			s.CountSpan(t.Queue, counts.CountWait, c.Now.Sub(max(opened, t.StartAfter)))
 		}
@@ -41,7 +42,7 @@ func (s *Store) countUnits(units []Unit, outcomes []Outcome) {
 	}
 }
 
-func (s *Store) countMove(m *task.Move) {
+func (s *Store) countMove(m *rules.Move) {
 	if kind := repaired(m); kind != "" {
 		s.Count("", counts.CountFind+kind, 1)
 	}
@@ -51,7 +52,7 @@ func (s *Store) countMove(m *task.Move) {
 	}
 	s.Count(m.Queue, name, 1)
 	if m.Settles {
-		s.Count(m.Queue, counts.TransitionName(task.VerbExecute, task.Executed), 1)
+		s.Count(m.Queue, counts.TransitionName(rules.VerbExecute, task.Executed), 1)
 	}
 	if m.Ran > 0 {
 		s.CountSpan(m.Queue, counts.CountRun, m.Ran)
@@ -66,13 +67,13 @@ var FindKinds = []string{"lists", "state", "unowned", "unfinished", "no_task"}
 
 // repaired returns the kind of inconsistency that a Move repairs, or "" if it repairs none. A task that a manager of
 // the original TDF has archived was consistent.
-func repaired(m *task.Move) string {
+func repaired(m *rules.Move) string {
 	switch {
-	case !m.Repair || m.Verb == task.VerbArchive:
+	case !m.Repair || m.Verb == rules.VerbArchive:
 		return ""
-	case m.Verb == task.VerbLose:
+	case m.Verb == rules.VerbLose:
 		return "unowned"
-	case m.Verb != task.VerbRepair:
+	case m.Verb != rules.VerbRepair:
 		return "unfinished"
 	case m.To == task.None:
 		return "no_task"

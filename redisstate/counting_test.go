@@ -9,6 +9,7 @@ import (
 	"github.com/tdf-framework/tdf/internal/class"
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/redistest"
+	"github.com/tdf-framework/tdf/internal/rules"
 	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate/counts"
 )
@@ -25,7 +26,7 @@ func activityText(t testing.TB, s *Store, most int) string {
 	var lines []string
 	for _, a := range expect.Result(s.Activity(t.Context(), &counts.ActivityCounter{}, most)).Value(t) {
 		line := a.Queue + ":"
-		for _, tr := range task.Transitions {
+		for _, tr := range rules.Transitions {
 			if n := a.Counts[counts.TransitionName(tr.Verb, tr.To)]; n > 0 {
 				line += fmt.Sprintf(" %s %s %d,", tr.Verb, tr.To, n)
 			}
@@ -50,7 +51,7 @@ func TestCountsDoNotFall(t *testing.T) {
 		sending.Go(s.SendCounts)
 		all := expect.Result(s.Activity(t.Context(), &counts.ActivityCounter{}, 10)).Value(t)
 		expect.MustLen(t, all, 1, i)
-		expect.MustEqual(t, all[0].Counts[counts.TransitionName(task.VerbOpen, task.Open)], int64(i+1), i)
+		expect.MustEqual(t, all[0].Counts[counts.TransitionName(rules.VerbOpen, task.Open)], int64(i+1), i)
 	}
 }
 
@@ -62,26 +63,26 @@ func TestActivity(t *testing.T) {
 		mustOpen(t, s, inQueue("a"), define("x"), define("y"))
 		mustOpen(t, s, inQueue("a"), define("cancelled"), define("z"))
 		expect.Result(s.Now(ctx)).OK(t) // so that the client knows Redis's clock
-		cancel := expect.Result(read(t, s, 5).Cancel()).Value(t)
+		cancel := expect.Result(rules.Cancel(read(t, s, 5))).Value(t)
 		mustApply(t, s, cancel, nil)
 		claimed := claimFor(t, s, 10, class.Offer{Queues: []class.QueueShare{{Queue: "a"}, {Queue: class.DefaultQueue}}, Programs: true})
 		expect.MustTrue(t, len(claimed.Claims) == 5, claimed.Claims)
 		for _, c := range claimed.Claims {
-			r := task.Result{Exit: "0", Started: claimed.Now, Seconds: 2}
+			r := rules.Result{Exit: "0", Started: claimed.Now, Seconds: 2}
 			if c.Task.ID == 6 {
 				r.Error = "wrong"
 			}
-			m := expect.Result(c.Task.Execute(c.ID, r)).Value(t)
+			m := expect.Result(rules.Execute(c.Task, c.ID, r)).Value(t)
 			if c.Task.ID%2 == 1 { // the server settles the others
 				m = m.Settled(c.Task, r)
 			}
 			expect.Result(s.Execute(ctx, "w", m)).OK(t)
 		}
 		expect.Equal(t, settleMany(t, s), 3)
-		again := expect.Result(read(t, s, 6).Reopen()).Value(t)
+		again := expect.Result(rules.Reopen(read(t, s, 6))).Value(t)
 		mustApply(t, s, again, nil)
-		mustApply(t, s, expect.Result(read(t, s, 1).Archive()).Value(t), nil)
-		mustApply(t, s, expect.Result(read(t, s, 1).Remove()).Value(t), nil)
+		mustApply(t, s, expect.Result(rules.Archive(read(t, s, 1))).Value(t), nil)
+		mustApply(t, s, expect.Result(rules.Remove(read(t, s, 1))).Value(t), nil)
 		want := "a: open open 2, claim running 2, execute executed 2, succeed succeeded 2, archive archived 1, remove  1, wait:2 run:2 life:2\n" +
 			"default: open open 4, claim running 3, execute executed 3, succeed succeeded 2, fail failed 1, cancel expired 1, reopen open 1, wait:3 run:3 life:4"
 		expect.Equal(t, activityText(t, s, 10), want, "before the counts are in Redis")

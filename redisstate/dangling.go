@@ -7,7 +7,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/tdf-framework/tdf/internal/task"
+	"github.com/tdf-framework/tdf/internal/rules"
 	"github.com/tdf-framework/tdf/redisstate/conn"
 	"github.com/tdf-framework/tdf/redisstate/index"
 	"github.com/tdf-framework/tdf/redisstate/lua"
@@ -136,9 +136,9 @@ func (s *Store) danglingOf(ctx context.Context, of index.Set, ids []int64) ([]Fi
 		if states[i].Err() == nil || places[i].Err() != nil {
 			continue
 		}
-		at := task.Placement{ID: id, Group: of.Name}
+		at := rules.Placement{ID: id, Group: of.Name}
 		if of.OfQueue {
-			at = task.Placement{ID: id, Queue: of.Name}
+			at = rules.Placement{ID: id, Queue: of.Name}
 		}
 		m, _ := at.Repair(0)
 		dangling = append(dangling, Finding{ID: id, Problem: m.Note, Repair: m, Certain: true})

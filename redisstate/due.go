@@ -7,6 +7,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/tdf-framework/tdf/internal/rules"
 	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate/conn"
 )
@@ -14,7 +15,7 @@ import (
 // A Due identifies a due task.
 type Due struct {
 	ID    int64
-	Score string // the task's score in `due`: the fence of the server's Move (see [task.Move.Due])
+	Score string // the task's score in `due`: the fence of the server's Move (see [rules.Move.Due])
 }
 
 // DueTasks returns the tasks that are due at the time now, at most the given number. A member that is not an id would
@@ -70,7 +71,7 @@ const (
 // and the tasks that have entered the list since the given time.
 func (s *Store) Overlooked(ctx context.Context, now, since task.Time) ([]int64, error) {
 	var overlooked []int64
-	for _, list := range []task.State{task.Running, task.Executed, task.LegacyTimeout, task.LegacyFailure} {
+	for _, list := range []task.State{task.Running, task.Executed, rules.LegacyTimeout, rules.LegacyFailure} {
 		ids, err := s.newest(ctx, list, since)
 		if err != nil {
 			return nil, err

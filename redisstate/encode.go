@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/tdf-framework/tdf/internal/rules"
 	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate/conn"
 	"github.com/tdf-framework/tdf/redisstate/index"
@@ -50,12 +51,12 @@ func addArchivingStates(e *conn.Args, needed bool) {
 
 // movesFinished reports whether the unit moves a finished task, other than by a repair.
 func (u Unit) movesFinished() bool {
-	return slices.ContainsFunc(u.Moves, func(m task.Move) bool { return m.From.Finished() && !m.Repair })
+	return slices.ContainsFunc(u.Moves, func(m rules.Move) bool { return m.From.Finished() && !m.Repair })
 }
 
 // needsKeys reports whether a task of the unit has a unique key.
 func (u Unit) needsKeys() bool {
-	return slices.ContainsFunc(u.Moves, func(m task.Move) bool { return m.Unique != "" }) ||
+	return slices.ContainsFunc(u.Moves, func(m rules.Move) bool { return m.Unique != "" }) ||
 		slices.ContainsFunc(u.Open, func(d task.Properties) bool { return d.Unique != "" })
 }
 
@@ -63,7 +64,7 @@ func (u Unit) needsKeys() bool {
 // needs none, it adds an empty list.
 func addUnfinishedCodes(e *conn.Args, needed bool) {
 	var codes []string
-	for _, list := range task.Lists {
+	for _, list := range rules.Lists {
 		if needed && !list.Finished() {
 			codes = append(codes, strconv.Itoa(index.GroupCode(list)))
 		}
@@ -145,7 +146,7 @@ func addStageChange(e *conn.Args, c *StageChange, k keys.Names) {
 
 // addOpening adds a new task, without the names of its indexes and its place.
 func addOpening(e *conn.Args, d *task.Properties, fields, shared []task.Field) {
-	score, look := d.Schedule()
+	score, look := rules.Schedule(d)
 	e.Add(moment(score), moment(look), d.Unique)
 	addFields(e, without(fields, shared))
 }
@@ -183,9 +184,9 @@ func sharedFields(opened [][]task.Field) []task.Field {
 }
 
 // moment returns a Moment in the notation of the scripts.
-func moment(m task.Moment) string {
+func moment(m rules.Moment) string {
 	switch {
-	case m == task.Now:
+	case m == rules.Now:
 		return ""
 	case m.Min >= task.Never:
 		return "-"

@@ -8,6 +8,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/tdf-framework/tdf/internal/rules"
 	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate/conn"
 )
@@ -75,11 +76,11 @@ func parseEnding(member string) (e ending, ok bool) {
 func (e *ending) unmet() string {
 	switch {
 	case e.state == task.Archived && e.outcome == "":
-		return task.UnmetMissing(e.id)
+		return rules.UnmetMissing(e.id)
 	case e.state == task.Archived:
-		return task.Unmet(e.id, task.State(e.outcome))
+		return rules.Unmet(e.id, task.State(e.outcome))
 	}
-	return task.Unmet(e.id, e.state)
+	return rules.Unmet(e.id, e.state)
 }
 
 // job returns the operation that handles the ending.

@@ -7,6 +7,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/tdf-framework/tdf/internal/expect"
+	"github.com/tdf-framework/tdf/internal/rules"
 	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate/conn"
 	"github.com/tdf-framework/tdf/redisstate/lua"
@@ -20,8 +21,8 @@ func TestChangeOfATaskThatChangesMeanwhile(t *testing.T) {
 	mustOpen(t, s, define("a"))
 	change := func(c task.Changes) error {
 		x := expect.Result(s.ReadOne(t.Context(), 1, Want{Fields: Rules})).Value(t)
-		m := expect.Result(x.Task.Change(c)).Value(t)
-		outcomes := expect.Result(s.Apply(t.Context(), "m", Unit{Moves: []task.Move{m}})).Value(t)
+		m := expect.Result(rules.Change(x.Task, c)).Value(t)
+		outcomes := expect.Result(s.Apply(t.Context(), "m", Unit{Moves: []rules.Move{m}})).Value(t)
 		return outcomes[0].Err
 	}
 	late, soon := task.Time(2e9), task.Time(1e9)
@@ -42,7 +43,7 @@ func TestMoveOfATaskThatMovesBetweenTwoPieces(t *testing.T) {
 	id := mustOpen(t, s, d)[0]
 	var c Claim
 	execute := func() {
-		mustExecute(t, s, c, task.Result{Output: "o", Exit: "0"})
+		mustExecute(t, s, c, rules.Result{Output: "o", Exit: "0"})
 	}
 	moves := []func(){func() { c = mustClaim(t, s, 1)[0] }, execute, func() { mustSettle(t, s, id) }}
 	s.Redis.AddHook(observer(func(c redis.Cmder) {
@@ -57,9 +58,9 @@ func TestMoveOfATaskThatMovesBetweenTwoPieces(t *testing.T) {
 	must(t, err)
 	expect.MustLen(t, moves, 0, "moves were not made")
 	read, _ := task.ParseTask(id, h)
-	m, err := read.Archive()
+	m, err := rules.Archive(read)
 	if err == nil {
-		outcomes := expect.Result(s.Apply(t.Context(), "m", Unit{Moves: []task.Move{m}})).Value(t)
+		outcomes := expect.Result(s.Apply(t.Context(), "m", Unit{Moves: []rules.Move{m}})).Value(t)
 		expect.Fails(t, outcomes[0].Err, "", "a manager archived the task", read)
 	}
 	mustBeSound(t, s)

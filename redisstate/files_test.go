@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/tdf-framework/tdf/internal/expect"
+	"github.com/tdf-framework/tdf/internal/rules"
 	"github.com/tdf-framework/tdf/internal/task"
 )
 
@@ -18,7 +19,7 @@ func TestFilesOfARound(t *testing.T) {
 			c := mustClaim(t, s, 1)[0]
 			expect.Equal(t, c.Task.Fetch, d.Fetch)
 			packed := strings.Repeat("x", size)
-			result := task.Result{Exit: "0", Output: "hello", Packed: packed, Files: task.Files{Count: 2, Bytes: 12}}
+			result := rules.Result{Exit: "0", Output: "hello", Packed: packed, Files: task.Files{Count: 2, Bytes: 12}}
 			mustExecute(t, s, c, result)
 			whole := expect.Result(s.ReadOne(t.Context(), id, Want{Fields: Whole})).Value(t).Task.Current()
 			expect.Equal(t, whole.Output, "hello")

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/tdf-framework/tdf/internal/rules"
 	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate/conn"
 	"github.com/tdf-framework/tdf/redisstate/index"
@@ -123,7 +124,7 @@ func (of *ListQuery) lists() []task.State {
 	}
 	var lists []task.State
 	for _, state := range of.States {
-		lists = append(lists, task.ListsOf(state)...)
+		lists = append(lists, rules.ListsOf(state)...)
 	}
 	return lists
 }
@@ -162,7 +163,7 @@ func (s *Store) listRange(of *ListQuery, state task.State) listRange {
 	if of.Group != "" {
 		l.key = s.Keys.Group(of.Group)
 		low, high = task.Time(base), task.Time(base+index.GroupIDs)
-	} else if !of.ByScore && (state == task.Open || state == task.Placed || state == task.Executed) {
+	} else if !of.ByScore && (state == task.Open || state == rules.Placed || state == task.Executed) {
 		low, high = 0, 0
 	}
 	begin, end := high, low

@@ -10,6 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/tdf-framework/tdf/internal/expect"
+	"github.com/tdf-framework/tdf/internal/rules"
 	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate/conn"
 	"github.com/tdf-framework/tdf/redisstate/index"
@@ -145,7 +146,7 @@ func TestReadFactsAndTexts(t *testing.T) {
 	d.Group, d.Meta, d.MaxFails = "g", `{"a":1}`, 5
 	id := mustOpen(t, s, d)[0]
 	for range 3 {
-		mustExecute(t, s, mustClaim(t, s, 1)[0], task.Result{Error: "no", Output: "out", Exit: "1", Seconds: 2})
+		mustExecute(t, s, mustClaim(t, s, 1)[0], rules.Result{Error: "no", Output: "out", Exit: "1", Seconds: 2})
 		mustSettle(t, s, id)
 	}
 	want := Want{Fields: Facts, Rounds: LastRounds(2)}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/tdf-framework/tdf/internal/class"
 	"github.com/tdf-framework/tdf/internal/expect"
+	"github.com/tdf-framework/tdf/internal/rules"
 	"github.com/tdf-framework/tdf/internal/task"
 )
 
@@ -125,7 +126,7 @@ func TestFittingFollowsCapacities(t *testing.T) {
 			for _, id := range ids {
 				tasks := read(t, s, id)
 				if tasks.State == task.Open {
-					mustMove(t, s, id, (*task.Task).Cancel)
+					mustMove(t, s, id, rules.Cancel)
 				}
 			}
 		}

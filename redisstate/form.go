@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/tdf-framework/tdf/internal/rules"
 	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate/conn"
 	"github.com/tdf-framework/tdf/redisstate/index"
@@ -15,7 +16,7 @@ import (
 // example, all results of round 0 have one form. A call contains each form only once, to save bytes and time.
 type form struct {
 	number    int // number of the form in its call, counted from 1
-	first     *task.Move
+	first     *rules.Move
 	shared    []task.Field // properties that have the same value in all moves
 	own       []int        // the positions of the other properties in Move.Set
 	ownMoment bool         // each move has its own min and max for its first moment
@@ -56,7 +57,7 @@ func formsOf(units []Unit) forms {
 }
 
 // compare finds the properties of a move that have other values than in the first move.
-func (f *form) compare(m *task.Move) {
+func (f *form) compare(m *rules.Move) {
 	for j, field := range m.Set {
 		if field.Value != f.first.Set[j].Value && !slices.Contains(f.own, j) {
 			f.own = append(f.own, j)
@@ -112,12 +113,12 @@ func (u *Unit) isOneMove() bool {
 }
 
 // hasOwnMoment reports whether the move's first moment is the end of a program, which differs from move to move.
-func hasOwnMoment(m *task.Move) bool {
+func hasOwnMoment(m *rules.Move) bool {
 	return len(m.Stamp) > 0 && m.Stamp[0].At.After == 0 && m.Stamp[0].At.Max > 0
 }
 
 // appendFormKey appends a text that is the same for moves of the same form.
-func appendFormKey(key []byte, m *task.Move) []byte {
+func appendFormKey(key []byte, m *rules.Move) []byte {
 	for _, name := range []string{string(m.From), m.Revision, destination(m), linkKind(m)} {
 		key = append(append(key, name...), ' ')
 	}
@@ -147,8 +148,8 @@ func appendFormKey(key []byte, m *task.Move) []byte {
 	return key
 }
 
-func appendMoment(key []byte, m task.Moment) []byte {
-	if m == task.Now {
+func appendMoment(key []byte, m rules.Moment) []byte {
+	if m == rules.Now {
 		return append(key, '|')
 	}
 	for _, t := range []float64{float64(m.After), float64(m.Min), float64(m.Max)} {
@@ -158,7 +159,7 @@ func appendMoment(key []byte, m task.Moment) []byte {
 }
 
 // linkKind says what the move does to tasks that wait for the task, in the notation of moving.lua.
-func linkKind(m *task.Move) string {
+func linkKind(m *rules.Move) string {
 	switch {
 	case m.Ends():
 		return "ends"
@@ -169,11 +170,11 @@ func linkKind(m *task.Move) string {
 }
 
 // destination returns the state to which a move leads, in the notation of moving.lua.
-func destination(m *task.Move) string {
+func destination(m *rules.Move) string {
 	switch {
 	case m.Removes():
 		return "-"
-	case m.Verb == task.VerbRequire:
+	case m.Verb == rules.VerbRequire:
 		return "="
 	}
 	return string(m.To)
@@ -191,7 +192,7 @@ func (s *Store) move(ctx context.Context, who string, units []Unit, once bool) (
 	return outcomes(units, reply), err
 }
 
-func (s *Store) moveKeys(ctx context.Context, first *task.Move) []string {
+func (s *Store) moveKeys(ctx context.Context, first *rules.Move) []string {
 	other := task.Executed
 	if first.From.Finished() {
 		other = task.Archived
@@ -219,10 +220,10 @@ func (s *Store) encodeMove(e *conn.Args, who string, units []Unit) {
 // arePlain reports whether plain.lua may make the moves of these units, which have one form.
 func arePlain(units []Unit) bool {
 	m := &units[0].Moves[0]
-	plain := m.Score == task.Now && (m.NextDue == task.Now || m.NextDue.Min >= task.Never) && len(m.Clear) == 0 &&
+	plain := m.Score == rules.Now && (m.NextDue == rules.Now || m.NextDue.Min >= task.Never) && len(m.Clear) == 0 &&
 		m.From != task.Open && m.To != task.Open && m.Revision == "" && m.Due == ""
 	for i, stamp := range m.Stamp {
-		plain = plain && (stamp.At == task.Now || i == 0 && hasOwnMoment(m))
+		plain = plain && (stamp.At == rules.Now || i == 0 && hasOwnMoment(m))
 	}
 	if !plain || !hasOwnMoment(m) {
 		return plain
@@ -289,7 +290,7 @@ func (f *form) read() formRead {
 	if m.From == task.Running {
 		r.names = append(r.names, of+"executed", of+"started")
 	}
-	if m.Verb != task.VerbRequire && (m.From == task.Open || destination(m) == string(task.Open) || m.Repair) {
+	if m.Verb != rules.VerbRequire && (m.From == task.Open || destination(m) == string(task.Open) || m.Repair) {
 		r.place = r.add("place")
 	}
 	if m.Revision != "" || string(m.From) == destination(m) {
@@ -327,7 +328,7 @@ func addPositions(e *conn.Args, n int, has ...bool) {
 }
 
 // addMove adds a move of the form f.
-func addMove(e *conn.Args, m *task.Move, f *form) {
+func addMove(e *conn.Args, m *rules.Move, f *form) {
 	e.All = append(e.All, m.ID, index.Pair(m.Group, m.Queue))
 	for _, j := range f.own {
 		e.Add(m.Set[j].Value)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/redistest"
+	"github.com/tdf-framework/tdf/internal/rules"
 	"github.com/tdf-framework/tdf/internal/task"
 )
 
@@ -28,7 +29,7 @@ func TestClosedGroup(t *testing.T) {
 	must(t, s.CloseGroup(t.Context(), "g"))
 	must(t, s.CloseGroup(t.Context(), "g"))
 	before := dump(t, s)
-	m := expect.Result(read(t, s, ids[1]).Cancel()).Value(t)
+	m := expect.Result(rules.Cancel(read(t, s, ids[1]))).Value(t)
 	_, plain := s.Open(t.Context(), "m", define("x"), grouped("g"))
 	_, unique := s.OpenAll(t.Context(), "m", "", func() task.Properties { d := grouped("g"); d.Unique = "k"; return d }())
 	refusals := []error{plain, unique, transaction(t, s, []task.Properties{grouped("g"), grouped("h"), grouped("g")}, m).Err}
@@ -46,8 +47,8 @@ func TestClosedGroup(t *testing.T) {
 	expect.MustTrue(t, outcomes[1].Err != nil, "a closed group concerns another unit", outcomes, err)
 	expect.Fails(t, outcomes[2].Err, "")
 	mustOpen(t, s, define("x"), grouped("h"))
-	mustMove(t, s, ids[0], (*task.Task).Cancel)
-	m, err = read(t, s, ids[0]).Reopen()
+	mustMove(t, s, ids[0], rules.Cancel)
+	m, err = rules.Reopen(read(t, s, ids[0]))
 	mustApply(t, s, m, err) // a retry is no opening
 	must(t, s.ExtendGroup(t.Context(), "g"))
 	mustOpen(t, s, grouped("g"))
@@ -64,8 +65,8 @@ func TestMarksVanish(t *testing.T) {
 	must(t, s.CloseGroup(t.Context(), "h"))
 	for i, id := range ids[:2] {
 		expect.Equal(t, s.Redis.HLen(t.Context(), s.Keys.Groups()).Val(), 2, "marks before task", i, "is removed")
-		mustMove(t, s, id, (*task.Task).Cancel)
-		mustMove(t, s, id, (*task.Task).Remove)
+		mustMove(t, s, id, rules.Cancel)
+		mustMove(t, s, id, rules.Remove)
 	}
 	expect.Equal(t, fmt.Sprint(s.Redis.HKeys(t.Context(), s.Keys.Groups()).Val()), "[h]", "marks of")
 	mustOpen(t, s, grouped("g"))
@@ -98,7 +99,7 @@ func TestDecide(t *testing.T) {
 		must(t, s.CloseGroup(t.Context(), "g"))
 		for _, id := range ids {
 			decide(1, task.ErrGroupUnfinished)
-			mustMove(t, s, id, (*task.Task).Cancel)
+			mustMove(t, s, id, rules.Cancel)
 		}
 		decide(2, nil, task.ErrGroupDecided)
 		decide(1, task.ErrGroupDecided)
@@ -123,8 +124,8 @@ func TestMarksOfAnotherType(t *testing.T) {
 		expect.Fails(t, err, s.Keys.Groups()+" is not a hash", "call", i)
 	}
 	mustOpen(t, s, define("x"))
-	mustMove(t, s, ids[0], (*task.Task).Cancel)
-	mustMove(t, s, ids[0], (*task.Task).Remove)
+	mustMove(t, s, ids[0], rules.Cancel)
+	mustMove(t, s, ids[0], rules.Remove)
 }
 
 // Opening and moving tasks without groups sends no command for groups, and neither does removing if no group is closed.
@@ -134,14 +135,14 @@ func TestGroupsCostNothingIfUnused(t *testing.T) {
 	mustOpen(t, s, define("first")) // it also looks whether the namespace is new
 	before := commandCalls(t, s, "hget")
 	ids := mustOpen(t, s, define("a"), define("b"))
-	o := transaction(t, s, []task.Properties{define("c")}, read(t, s, ids[0]).Require())
+	o := transaction(t, s, []task.Properties{define("c")}, rules.Require(read(t, s, ids[0])))
 	expect.MustTrue(t, o.Err == nil, o.Err)
 	if n := commandCalls(t, s, "hget") - before; n > 2 { // the answers of the call slot
 		t.Errorf("%d HGET", n)
 	}
 	ids = mustOpen(t, s, grouped("g"), grouped("g"), grouped("h"))
-	mustMove(t, s, ids[0], (*task.Task).Cancel)
-	mustMove(t, s, ids[0], (*task.Task).Remove)
+	mustMove(t, s, ids[0], rules.Cancel)
+	mustMove(t, s, ids[0], rules.Remove)
 	expect.Equal(t, commandCalls(t, s, "hdel"), 0, "HDEL")
 }
 

@@ -8,6 +8,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/tdf-framework/tdf/internal/expect"
+	"github.com/tdf-framework/tdf/internal/rules"
 	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate/index"
 )
@@ -44,8 +45,8 @@ func TestGroups(t *testing.T) {
 	expect.Equal(t, groupNames(t, s, "t"), "[t open 1 t/1 open 1]")
 	expect.Equal(t, groupNames(t, s, "t/2"), "[]")
 	for i, want := range []string{"[a open 1closed b open 1]", "[a open 1closed b open 1]", "[b open 1]", "[]"} {
-		mustMove(t, s, ids[i], (*task.Task).Cancel)
-		mustMove(t, s, ids[i], (*task.Task).Remove)
+		mustMove(t, s, ids[i], rules.Cancel)
+		mustMove(t, s, ids[i], rules.Remove)
 		both := slices.Concat(groupList(t, s, "a"), groupList(t, s, "b"))
 		expect.Equal(t, fmt.Sprint(both), want, "after the removal of task", i)
 	}
@@ -96,8 +97,8 @@ func TestForeignNamesOfGroups(t *testing.T) {
 	s.Redis.Set(t.Context(), s.Keys.GroupNames(), "x", 0)
 	ids := mustOpen(t, s, grouped("g"))
 	transaction(t, s, []task.Properties{grouped("g")})
-	mustMove(t, s, ids[0], (*task.Task).Cancel)
-	mustMove(t, s, ids[0], (*task.Task).Remove)
+	mustMove(t, s, ids[0], rules.Cancel)
+	mustMove(t, s, ids[0], rules.Remove)
 	_, _, err := s.Groups(t.Context(), "", "", 1)
 	expect.True(t, err != nil, "groups of a string")
 }

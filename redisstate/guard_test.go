@@ -7,11 +7,12 @@ import (
 	"testing"
 
 	"github.com/tdf-framework/tdf/internal/expect"
+	"github.com/tdf-framework/tdf/internal/rules"
 	"github.com/tdf-framework/tdf/internal/task"
 )
 
 // transaction carries out one unit.
-func transaction(t *testing.T, s *Store, open []task.Properties, moves ...task.Move) Outcome {
+func transaction(t *testing.T, s *Store, open []task.Properties, moves ...rules.Move) Outcome {
 	t.Helper()
 	outcomes := expect.Result(s.Apply(t.Context(), "test", Unit{Moves: moves, Open: open})).Value(t)
 	return outcomes[0]
@@ -20,9 +21,9 @@ func transaction(t *testing.T, s *Store, open []task.Properties, moves ...task.M
 // A guard holds for a task in any state, and writes nothing.
 func TestGuardsHold(t *testing.T) {
 	s := newStore(t)
-	var guards []task.Move
+	var guards []rules.Move
 	for _, state := range slices.Backward(task.States) { // an open task would be claimed for the next state
-		guards = append(guards, read(t, s, put(t, s, state)).Require())
+		guards = append(guards, rules.Require(read(t, s, put(t, s, state))))
 	}
 	before := dump(t, s)
 	expect.NoError(t, transaction(t, s, nil, guards...).Err)
@@ -37,12 +38,12 @@ func TestGuardsHold(t *testing.T) {
 func TestAllFailedGuardsAreNamed(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
 		ids := mustOpen(t, s, define("stays"), define("changed"), define("cancelled"), define("removed"), define("moved by hand"))
-		var guards []task.Move
+		var guards []rules.Move
 		for _, id := range ids {
-			guards = append(guards, read(t, s, id).Require())
+			guards = append(guards, rules.Require(read(t, s, id)))
 		}
 		mustChange(t, s, ids[1], task.Changes{Input: new("other")})
-		mustMove(t, s, ids[2], (*task.Task).Cancel)
+		mustMove(t, s, ids[2], rules.Cancel)
 		must(t, s.Redis.Del(t.Context(), s.Keys.Task(ids[3])).Err())
 		must(t, s.Redis.HSet(t.Context(), s.Keys.Task(ids[4]), "round", "7", "state", "a\tb\nc").Err())
 		before := dump(t, s)
@@ -50,7 +51,7 @@ func TestAllFailedGuardsAreNamed(t *testing.T) {
 		want := "[require task 2: it is open in round 0, revision 1 require task 3: it is expired in round 0 " +
 			"require task 4: there is no such task require task 5: it is a?b?c in round 7]"
 		expect.Equal(t, fmt.Sprint(o.Refused), want)
-		e := new(task.StateError)
+		e := new(rules.StateError)
 		expect.MustTrue(t, errors.As(o.Err, &e), o)
 		expect.Equal(t, e.ID, ids[1])
 		expect.Equal(t, e.Revision, 1)
@@ -64,11 +65,11 @@ func TestRevisionFence(t *testing.T) {
 	s := newStore(t)
 	ids := mustOpen(t, s, define("a"), define("b"))
 	a, b := read(t, s, ids[0]), read(t, s, ids[1])
-	m, err := a.Change(task.Changes{Input: new("other")})
+	m, err := rules.Change(a, task.Changes{Input: new("other")})
 	mustApply(t, s, m, err)
-	cancelA, _ := a.Cancel()
-	cancelB, _ := b.Cancel()
-	for _, moves := range [][]task.Move{{cancelA.IfUnchanged(a)}, {cancelB.IfUnchanged(b), cancelA.IfUnchanged(a)}} {
+	cancelA, _ := rules.Cancel(a)
+	cancelB, _ := rules.Cancel(b)
+	for _, moves := range [][]rules.Move{{cancelA.IfUnchanged(a)}, {cancelB.IfUnchanged(b), cancelA.IfUnchanged(a)}} {
 		expect.Equal(t, fmt.Sprint(transaction(t, s, nil, moves...).Refused), "[cancel task 1: it is open in round 0, revision 1]")
 	}
 	o := transaction(t, s, nil, cancelB.IfUnchanged(b), cancelA.IfUnchanged(read(t, s, a.ID)))
@@ -83,11 +84,11 @@ func TestKeysInOneUnit(t *testing.T) {
 		var ids [3]int64
 		for i := range ids { // three archived tasks with the same key
 			ids[i] = mustOpenUnique(t, s, d).ID
-			mustMove(t, s, ids[i], (*task.Task).Cancel)
-			mustMove(t, s, ids[i], (*task.Task).Archive)
+			mustMove(t, s, ids[i], rules.Cancel)
+			mustMove(t, s, ids[i], rules.Archive)
 		}
-		reopen := func(id int64) task.Move {
-			m := expect.Result(read(t, s, id).Reopen()).Value(t)
+		reopen := func(id int64) rules.Move {
+			m := expect.Result(rules.Reopen(read(t, s, id))).Value(t)
 			return m
 		}
 		before := dump(t, s)
@@ -95,11 +96,11 @@ func TestKeysInOneUnit(t *testing.T) {
 		expect.Equal(t, fmt.Sprint(o.Refused), "[task 1: task 3 holds its unique key task 2: task 3 holds its unique key]")
 		expect.Equal(t, changed(t, before, dump(t, s)), "")
 		// A refused unit leaves the key to the next unit of the call.
-		outcomes := expect.Result(s.Apply(t.Context(), "test", Unit{Moves: []task.Move{reopen(ids[0]), reopen(ids[1])}}, Unit{Moves: []task.Move{reopen(ids[2])}})).Value(t)
+		outcomes := expect.Result(s.Apply(t.Context(), "test", Unit{Moves: []rules.Move{reopen(ids[0]), reopen(ids[1])}}, Unit{Moves: []rules.Move{reopen(ids[2])}})).Value(t)
 		expect.MustTrue(t, outcomes[0].Err != nil, outcomes)
 		expect.NoError(t, outcomes[1].Err)
-		mustMove(t, s, ids[2], (*task.Task).Cancel)
-		m := expect.Result(read(t, s, ids[2]).Archive()).Value(t)
+		mustMove(t, s, ids[2], rules.Cancel)
+		m := expect.Result(rules.Archive(read(t, s, ids[2]))).Value(t)
 		expect.NoError(t, transaction(t, s, nil, reopen(ids[0]), m).Err)
 		if o := mustOpenUnique(t, s, d); o.ID != ids[0] || !o.Existing {
 			t.Errorf("%+v", o)
@@ -112,7 +113,7 @@ func TestKeysInOneUnit(t *testing.T) {
 func TestGuardsNameTheClaim(t *testing.T) {
 	s := newStore(t)
 	id := put(t, s, task.Succeeded)
-	guard := read(t, s, id).Require()
+	guard := rules.Require(read(t, s, id))
 	must(t, s.Redis.HSet(t.Context(), s.Keys.Task(id), "0:claim", "another").Err())
 	expect.True(t, transaction(t, s, nil, guard).Err != nil, "the guard holds")
 }
@@ -122,22 +123,22 @@ func TestFollowUpsOfARound(t *testing.T) {
 	s := newStore(t)
 	mustOpen(t, s, define("first"), define("other"))
 	claims := mustClaim(t, s, 2)
-	result := expect.Result(claims[0].Task.Execute(claims[0].ID, task.Result{Exit: "0"})).Value(t)
-	three := Unit{Moves: []task.Move{result}, Open: []task.Properties{define("a"), define("b"), define("c")}, ByRound: true}
+	result := expect.Result(rules.Execute(claims[0].Task, claims[0].ID, rules.Result{Exit: "0"})).Value(t)
+	three := Unit{Moves: []rules.Move{result}, Open: []task.Properties{define("a"), define("b"), define("c")}, ByRound: true}
 	for i := range 2 { // the second report comes too late, and opens nothing
 		err := expect.Result(s.Apply(t.Context(), "w", three)).Value(t)[0].Err
 		expect.True(t, (err == nil) == (i == 0), "report", i, err)
 	}
 	expect.Equal(t, read(t, s, 1).Current().FollowUps, task.IDRange{First: 3, Last: 5})
 	settleMany(t, s)
-	archive := expect.Result(read(t, s, 1).Archive()).Value(t)
+	archive := expect.Result(rules.Archive(read(t, s, 1))).Value(t)
 	stale := archive
 	stale.Round++
-	expect.True(t, expect.Result(s.Apply(t.Context(), "m", Unit{Moves: []task.Move{stale}, Open: []task.Properties{define("no")}})).Value(t)[0].Err != nil)
+	expect.True(t, expect.Result(s.Apply(t.Context(), "m", Unit{Moves: []rules.Move{stale}, Open: []task.Properties{define("no")}})).Value(t)[0].Err != nil)
 	expect.Equal(t, read(t, s, 1).Current().FollowUps, task.IDRange{First: 3, Last: 5})
-	expect.NoError(t, expect.Result(s.Apply(t.Context(), "m", Unit{Moves: []task.Move{archive}, Open: []task.Properties{define("next")}})).Value(t)[0].Err)
+	expect.NoError(t, expect.Result(s.Apply(t.Context(), "m", Unit{Moves: []rules.Move{archive}, Open: []task.Properties{define("next")}})).Value(t)[0].Err)
 	expect.Equal(t, read(t, s, 1).Current().FollowUps, task.IDRange{First: 6, Last: 6})
-	transaction(t, s, []task.Properties{define("x")}, expect.Result(read(t, s, 3).Cancel()).Value(t))
+	transaction(t, s, []task.Properties{define("x")}, expect.Result(rules.Cancel(read(t, s, 3))).Value(t))
 	expect.Equal(t, read(t, s, 3).Current().FollowUps, task.IDRange{}, "a transaction opens no follow-ups")
 	for _, text := range []string{"", "7", "7-", "-7", "x-y", "9-3", "0-4", "1-99999999999999", "1-9999999999999999999999", "1-2-3"} {
 		s.Redis.HSet(t.Context(), s.Keys.Task(2), "0:follow_ups", text)

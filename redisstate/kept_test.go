@@ -6,7 +6,7 @@ import (
 	"github.com/tdf-framework/tdf/internal/class"
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/redistest"
-	"github.com/tdf-framework/tdf/internal/task"
+	"github.com/tdf-framework/tdf/internal/rules"
 )
 
 // keptWorker claims for a worker with 8 cores, of which some are free.
@@ -174,7 +174,7 @@ func TestPlainTaskKeepsAWorker(t *testing.T) {
 		expect.Equal(t, keptFor(), plain)
 		before := mustOpen(t, s, high)[0]
 		expect.Equal(t, keptFor(), before, "a plain task with a higher priority comes first")
-		mustMove(t, s, before, (*task.Task).Cancel)
+		mustMove(t, s, before, rules.Cancel)
 		expect.Equal(t, claimedIDs(half(10_000)), []int64{plain})
 	})
 }
@@ -187,7 +187,7 @@ func TestForeignKeepings(t *testing.T) {
 			id := mustOpen(t, s, asking(t, "cpus=1"))
 			must(t, s.Redis.MSet(t.Context(), s.Keys.Kept("resources=cpus:80000"), text, s.Keys.KeptBy("b"), "resources=cpus:80000").Err())
 			expect.Equal(t, claimedIDs(keptWorker(t, s, "b", "cpus=2")), id, text)
-			mustMove(t, s, big, (*task.Task).Cancel)
+			mustMove(t, s, big, rules.Cancel)
 		}
 		must(t, s.Redis.Del(t.Context(), s.Keys.KeptBy("a")).Err())
 		must(t, s.Redis.HSet(t.Context(), s.Keys.KeptBy("a"), "not", "a string").Err())

@@ -7,6 +7,7 @@ import (
 
 	"github.com/tdf-framework/tdf/internal/conntest"
 	"github.com/tdf-framework/tdf/internal/expect"
+	"github.com/tdf-framework/tdf/internal/rules"
 	"github.com/tdf-framework/tdf/internal/task"
 )
 
@@ -33,7 +34,7 @@ func TestWholeStateOfALife(t *testing.T) {
 			"task:1": running + "log=T manager: open\nT w: running\n" + rest + "round=0\n" + tail + "state=running\ntimeout=inf\ntimeouts=0",
 		})
 
-		mustExecute(t, s, c, task.Result{Output: "out\x00\xff", Error: "boom", Exit: "3"})
+		mustExecute(t, s, c, rules.Result{Output: "out\x00\xff", Error: "boom", Exit: "3"})
 		executed := "0:claim=" + c.ID + "\n0:error=boom\n0:error_bytes=4\n0:executed=T\n0:exit=3\n0:open=T\n0:output=out\x00\xff\n0:output_bytes=5\n0:running=T\n0:worker=w\n" +
 			"deadline=inf\nend_before=inf\n"
 		is(t, s, world{
@@ -68,7 +69,7 @@ func put(t *testing.T, s *Store, state task.State) int64 {
 	}
 	id := mustOpen(t, s, d)[0]
 	if state == task.Expired {
-		mustMove(t, s, id, (*task.Task).Cancel)
+		mustMove(t, s, id, rules.Cancel)
 	}
 	if state == task.Open || state == task.Expired {
 		return id
@@ -78,11 +79,11 @@ func put(t *testing.T, s *Store, state task.State) int64 {
 	case task.Running:
 		return id
 	case task.TimedOut:
-		m, err := c.Task.TimeOut()
+		m, err := rules.TimeOut(c.Task)
 		mustApply(t, s, m, err)
 		return id
 	}
-	result := task.Result{Output: "o", Exit: "0"}
+	result := rules.Result{Output: "o", Exit: "0"}
 	if state == task.Failed {
 		result.Error = "e"
 	}
@@ -92,7 +93,7 @@ func put(t *testing.T, s *Store, state task.State) int64 {
 	}
 	mustSettle(t, s, id)
 	if state == task.Archived {
-		mustMove(t, s, id, (*task.Task).Archive)
+		mustMove(t, s, id, rules.Archive)
 	}
 	return id
 }
@@ -103,32 +104,32 @@ func TestMovesAreFenced(t *testing.T) {
 	for _, state := range slices.Backward(task.States) { // the open task comes last, because the claims for other states would claim it
 		id := put(t, s, state)
 		expect.MustEqual(t, read(t, s, id).State, state, "put made the task")
-		var moves []task.Move
+		var moves []rules.Move
 		for _, from := range task.States {
 			for _, to := range task.States {
 				for _, round := range []int{0, 1} {
 					if from != state || round != 0 {
-						moves = append(moves, task.Move{ID: id, Verb: "test", From: from, To: to, Round: round, Next: round})
+						moves = append(moves, rules.Move{ID: id, Verb: "test", From: from, To: to, Round: round, Next: round})
 					}
 				}
 			}
 		}
 		if state == task.Running {
-			moves = append(moves, task.Move{ID: id, From: state, To: task.Executed, Claim: "another"}, task.Move{ID: id, From: state, To: task.TimedOut, Due: "12.5"})
+			moves = append(moves, rules.Move{ID: id, From: state, To: task.Executed, Claim: "another"}, rules.Move{ID: id, From: state, To: task.TimedOut, Due: "12.5"})
 		}
 		refused(t, s, state, moves...)
-		refused(t, s, task.None, task.Move{ID: id + 1000, From: state, To: task.Archived})
+		refused(t, s, task.None, rules.Move{ID: id + 1000, From: state, To: task.Archived})
 	}
 	mustBeSound(t, s)
 }
 
 // refused checks that Redis refuses each of the moves, because the task is in the given state.
-func refused(t *testing.T, s *Store, state task.State, moves ...task.Move) {
+func refused(t *testing.T, s *Store, state task.State, moves ...rules.Move) {
 	t.Helper()
 	before := dump(t, s)
 	for _, m := range moves {
-		outcomes := expect.Result(s.Apply(t.Context(), "test", Unit{Moves: []task.Move{m}, Open: []task.Properties{define("follow-up")}})).Value(t)
-		e, ok := outcomes[0].Err.(*task.StateError)
+		outcomes := expect.Result(s.Apply(t.Context(), "test", Unit{Moves: []rules.Move{m}, Open: []task.Properties{define("follow-up")}})).Value(t)
+		e, ok := outcomes[0].Err.(*rules.StateError)
 		expect.MustTrue(t, ok, m, "on a", state, "task", outcomes[0].Err)
 		expect.Equal(t, e.State, state)
 		expect.Equal(t, e.ID, m.ID, state)
@@ -139,12 +140,12 @@ func refused(t *testing.T, s *Store, state task.State, moves ...task.Move) {
 func TestUnitsAreAllOrNothingAndIndependent(t *testing.T) {
 	s := newStore(t)
 	a, b, c := put(t, s, task.Succeeded), put(t, s, task.Succeeded), put(t, s, task.Open)
-	archive := func(id int64) task.Move {
-		return task.Move{ID: id, Verb: task.VerbArchive, From: task.Succeeded, To: task.Archived, Set: []task.Field{{Name: "state", Value: "archived"}}}
+	archive := func(id int64) rules.Move {
+		return rules.Move{ID: id, Verb: rules.VerbArchive, From: task.Succeeded, To: task.Archived, Set: []task.Field{{Name: "state", Value: "archived"}}}
 	}
 	outcomes, err := s.Apply(t.Context(), "manager",
-		Unit{Moves: []task.Move{archive(a), archive(c)}, Open: []task.Properties{define("never")}},
-		Unit{Moves: []task.Move{archive(b)}, Open: []task.Properties{define("1"), define("2")}},
+		Unit{Moves: []rules.Move{archive(a), archive(c)}, Open: []task.Properties{define("never")}},
+		Unit{Moves: []rules.Move{archive(b)}, Open: []task.Properties{define("1"), define("2")}},
 	)
 	expect.NoError(t, err)
 	expect.MustTrue(t, outcomes[0].Err != nil, outcomes, err)
@@ -164,7 +165,7 @@ func TestExecutedAtTheEndOfTheProgram(t *testing.T) {
 	s := newStore(t)
 	mustOpen(t, s, define("x"))
 	c := expect.Result(s.Claim(t.Context(), ClaimParams{Worker: "w", Most: 1, Lease: 60})).Value(t)
-	mustExecute(t, s, c.Claims[0], task.Result{Exit: "0", Started: c.Now, Seconds: 1e-6})
+	mustExecute(t, s, c.Claims[0], rules.Result{Exit: "0", Started: c.Now, Seconds: 1e-6})
 	got := read(t, s, 1).Current().Entered
 	want := c.Now.Add(1e-6)
 	expect.True(t, got[task.Executed].String() == want.String(), "the stored time is", got[task.Executed], "but the program ended at", want)
@@ -174,8 +175,8 @@ func TestLogKeepsFirstAndLastLines(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
 		id := mustOpen(t, s, define("x"))[0]
 		for range 70 {
-			mustMove(t, s, id, (*task.Task).Cancel)
-			mustMove(t, s, id, (*task.Task).Reopen)
+			mustMove(t, s, id, rules.Cancel)
+			mustMove(t, s, id, rules.Reopen)
 		}
 		lines := strings.Split(read(t, s, id).Log, "\n")
 		expect.MustLen(t, lines, 100, "lines")

@@ -12,6 +12,7 @@ import (
 	"github.com/tdf-framework/tdf/internal/class"
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/redistest"
+	"github.com/tdf-framework/tdf/internal/rules"
 	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate/embedded"
 )
@@ -64,7 +65,7 @@ func TestRateIsExact(t *testing.T) {
 		for _, c := range mustClaim(t, s, 1+random.IntN(20)) {
 			starts = append(starts, c.Task.Current().Entered[task.Running])
 			if random.IntN(2) == 0 {
-				mustExecute(t, s, c, task.Result{Exit: "0"})
+				mustExecute(t, s, c, rules.Result{Exit: "0"})
 			}
 		}
 		if setBack == 0 && len(starts) >= 50 {
@@ -123,7 +124,7 @@ func TestRateAndNumber(t *testing.T) {
 		clock.pass(10)
 		returnWaiting(t, s)
 	}
-	mustMove(t, s, ids[0], (*task.Task).Cancel)
+	mustMove(t, s, ids[0], rules.Cancel)
 	expect.Equal(t, returnWaiting(t, s), 1, "the free place was not used")
 	expect.Len(t, claimAll(t, s, 10), 1, "the free place was not used")
 	mustLimit(t, s, "db", running(9)) // without the rate
@@ -159,7 +160,7 @@ func TestUnservedQueueHoldsNobody(t *testing.T) {
 		returnWaiting(t, s)
 		claims := mustClaim(t, s, 10)
 		for _, c := range claims {
-			mustExecute(t, s, c, task.Result{Exit: "0"})
+			mustExecute(t, s, c, rules.Result{Exit: "0"})
 		}
 		done += len(claims)
 		expect.MustTrue(t, len(claims) <= 4, len(claims), "were claimed")
@@ -243,7 +244,7 @@ func TestWaitingTasksKeepTheirOrder(t *testing.T) {
 		mustBeSound(t, s)
 		c := next()
 		got = append(got, c.Task.ID)
-		mustExecute(t, s, c, task.Result{Exit: "0"})
+		mustExecute(t, s, c, rules.Result{Exit: "0"})
 	}
 	want := []int64{ids[0], ids[2], ids[6], ids[3], ids[4], ids[1], ids[5], ids[7]}
 	expect.Equal(t, got, want, "claimed")
@@ -290,9 +291,9 @@ func TestWaitingTaskByHand(t *testing.T) {
 	}
 	change(ids[0], task.Changes{LimitKey: new("")}, "")
 	change(ids[1], task.Changes{Queue: new("a")}, "queue=a")
-	mustMove(t, s, ids[2], (*task.Task).Expire)
-	mustMove(t, s, ids[3], (*task.Task).Cancel)
-	mustMove(t, s, ids[3], (*task.Task).Reopen)
+	mustMove(t, s, ids[2], rules.Expire)
+	mustMove(t, s, ids[3], rules.Cancel)
+	mustMove(t, s, ids[3], rules.Reopen)
 	x := read(t, s, ids[3])
 	expect.True(t, !x.WaitsForLimit(), "the retried task is in", x.PlacedIn)
 	change(ids[4], task.Changes{StartAfter: new(task.Time(9e9).Std())}, "default")
@@ -354,7 +355,7 @@ func TestLimitKeysOfWrongTypes(t *testing.T) {
 				if err == nil {
 					expect.Len(t, c.Claims, 1)
 				}
-				mustExecute(t, s, first[0], task.Result{Exit: "0"})
+				mustExecute(t, s, first[0], rules.Result{Exit: "0"})
 				s.ReturnHeld(t.Context())
 				s.Redis.Del(t.Context(), s.Keys.Key(key))
 				findings := expect.Result(s.Check(t.Context())).Value(t)
@@ -448,7 +449,7 @@ func TestManyTasksOfOneKey(t *testing.T) {
 		return commandCalls(t, s, "hmget") + commandCalls(t, s, "zrange") + commandCalls(t, s, "hset") + commandCalls(t, s, "zadd") + commandCalls(t, s, "zrem")
 	}
 	before := commands()
-	mustExecute(t, s, claims[0], task.Result{Exit: "0"})
+	mustExecute(t, s, claims[0], rules.Result{Exit: "0"})
 	expect.Equal(t, returnWaiting(t, s), 1, "tasks")
 	expect.Len(t, claimAll(t, s, 10), 1, "claimed")
 	expect.Compare(t, commands()-before, "<=", 60)
@@ -483,7 +484,7 @@ func TestManyKeys(t *testing.T) {
 	last := s.Redis.ZRevRangeWithScores(t.Context(), s.Keys.Held(), 0, 0).Val()[0]
 	expect.True(t, last.Score <= float64(clock.now.Unix()+60), "the last check is at", last.Score)
 	for _, c := range claims {
-		mustExecute(t, s, c, task.Result{Exit: "0"})
+		mustExecute(t, s, c, rules.Result{Exit: "0"})
 	}
 	n := 0
 	for range keys/atOnce + 1 {

@@ -11,6 +11,7 @@ import (
 	"github.com/tdf-framework/tdf/internal/class"
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/redistest"
+	"github.com/tdf-framework/tdf/internal/rules"
 	"github.com/tdf-framework/tdf/internal/task"
 )
 
@@ -90,12 +91,12 @@ func TestLimitAtMost(t *testing.T) {
 		expect.Equal(t, u.Limit, running(2))
 		mustBeSound(t, s)
 		expect.Equal(t, returnWaiting(t, s), 0, "tasks returned without room")
-		mustExecute(t, s, claims[0], task.Result{Exit: "0"})
+		mustExecute(t, s, claims[0], rules.Result{Exit: "0"})
 		later := mustOpen(t, s, limitedBy("db"))[0]
 		expect.Len(t, claimAll(t, s, 10), 0, "were claimed before the tasks that wait longer")
 		expect.Equal(t, returnWaiting(t, s), 1, "tasks")
 		expect.Equal(t, claimAll(t, s, 10), ids[2:3], "were claimed", ids[2])
-		mustExecute(t, s, claims[1], task.Result{Exit: "0"})
+		mustExecute(t, s, claims[1], rules.Result{Exit: "0"})
 		returnWaiting(t, s)
 		expect.Equal(t, claimAll(t, s, 10), ids[4:5], "were claimed", ids[4])
 		mustLimit(t, s, "other", running(1)) // one task of this key runs since before the limit
@@ -126,29 +127,29 @@ func TestALargeLimitIsFilledAtOnce(t *testing.T) {
 func TestPlacesComeBack(t *testing.T) {
 	t.Parallel()
 	for name, end := range map[string]func(t *testing.T, s *Store, c Claim){
-		"executed": func(t *testing.T, s *Store, c Claim) { mustExecute(t, s, c, task.Result{Exit: "0"}) },
-		"failed":   func(t *testing.T, s *Store, c Claim) { mustExecute(t, s, c, task.Result{Exit: "1"}) },
+		"executed": func(t *testing.T, s *Store, c Claim) { mustExecute(t, s, c, rules.Result{Exit: "0"}) },
+		"failed":   func(t *testing.T, s *Store, c Claim) { mustExecute(t, s, c, rules.Result{Exit: "1"}) },
 		"released": func(t *testing.T, s *Store, c Claim) {
-			m, err := c.Task.Release("so")
+			m, err := rules.Release(c.Task, "so")
 			mustApply(t, s, m, err)
 		},
 		"requeued": func(t *testing.T, s *Store, c Claim) {
-			m, err := read(t, s, c.Task.ID).Requeue(true)
+			m, err := rules.Requeue(read(t, s, c.Task.ID), true)
 			mustApply(t, s, m, err)
 		},
 		"timed out": func(t *testing.T, s *Store, c Claim) {
-			m, err := c.Task.TimeOut()
+			m, err := rules.TimeOut(c.Task)
 			mustApply(t, s, m, err)
 		},
 		"cancelled": func(t *testing.T, s *Store, c Claim) {
-			mustMove(t, s, c.Task.ID, (*task.Task).Cancel)
+			mustMove(t, s, c.Task.ID, rules.Cancel)
 		},
 		"lost": func(t *testing.T, s *Store, c Claim) {
 			expect.Result(s.Renew(t.Context(), 0, LeaseRenewal{ID: c.Task.ID, Round: c.Task.Round, Claim: c.ID, Until: task.Never})).OK(t)
 			mustSettle(t, s, c.Task.ID)
 		},
 		"moved by another program": func(t *testing.T, s *Store, c Claim) {
-			mustExecute(t, s, c, task.Result{Exit: "0"})
+			mustExecute(t, s, c, rules.Result{Exit: "0"})
 			mustSettle(t, s, c.Task.ID)
 			s.Redis.ZAdd(t.Context(), s.Keys.Limited("db"), redis.Z{Member: 1, Score: 1})
 			s.Redis.ZAdd(t.Context(), s.Keys.Held(), redis.Z{Member: "limit=db", Score: 1}) // the time of the next check

@@ -7,6 +7,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/tdf-framework/tdf/internal/rules"
 	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate/conn"
 	"github.com/tdf-framework/tdf/redisstate/index"
@@ -253,7 +254,7 @@ func (s *Store) withDependents(ctx context.Context, groups []string) (waiting []
 func (s *Store) CompleteGroup(ctx context.Context, group string, archived, others int64) (more bool, err error) {
 	for range callsPerTurn {
 		e := s.linkArgs()
-		e.Add("complete", group, task.UnmetGroup(group, archived+others), strconv.FormatInt(others, 10))
+		e.Add("complete", group, rules.UnmetGroup(group, archived+others), strconv.FormatInt(others, 10))
 		answers, err := s.callLink(ctx, e, 1)
 		if err != nil || answers[0] != "~" {
 			return false, err

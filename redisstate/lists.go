@@ -6,6 +6,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/tdf-framework/tdf/internal/rules"
 	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate/conn"
 	"github.com/tdf-framework/tdf/redisstate/index"
@@ -29,7 +30,7 @@ func (s *Store) Counts(ctx context.Context, groups ...string) (task.Counts, erro
 	}
 	numbers := len(task.States)
 	if len(groups) == 0 {
-		keys = append(keys, s.Keys.List(task.Placed))
+		keys = append(keys, s.Keys.List(rules.Placed))
 		numbers++
 	}
 	reply, err := s.Run(ctx, "count tasks", lua.Counts, keys, ranges, conn.ListOf(numbers, numbers, conn.IsNumber))
@@ -69,7 +70,7 @@ func (s *Store) Between(ctx context.Context, from, to task.Time, states ...task.
 	err := s.Pipeline(ctx, "count tasks by time", func(p redis.Pipeliner) {
 		counts = nil
 		for _, state := range states {
-			for _, list := range task.ListsOf(state) {
+			for _, list := range rules.ListsOf(state) {
 				counts = append(counts, p.ZCount(ctx, s.Keys.List(list), from.String(), to.String()))
 			}
 		}

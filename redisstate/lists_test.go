@@ -11,6 +11,7 @@ import (
 
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/redistest"
+	"github.com/tdf-framework/tdf/internal/rules"
 	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate/conn"
 )
@@ -24,7 +25,7 @@ func TestCountsAndListsByGroup(t *testing.T) {
 	}
 	mustOpen(t, s, inGroup("a"), inGroup("b"), inGroup("a"), inGroup(""), inGroup("a b:c"))
 	c := mustClaim(t, s, 2)
-	mustExecute(t, s, c[1], task.Result{Exit: "0"})
+	mustExecute(t, s, c[1], rules.Result{Exit: "0"})
 	mustSettle(t, s, 2)
 	for _, look := range []struct {
 		groups []string
@@ -63,9 +64,9 @@ func TestLargeBatchesAreSplit(t *testing.T) {
 	expect.Equal(t, read(t, s, 2500).Input, "2499", "the last task's input")
 	mustClaim(t, s, 60) // the tasks with large inputs
 	claims := mustClaim(t, s, 1000)
-	moves := make([]task.Move, len(claims))
+	moves := make([]rules.Move, len(claims))
 	for i, c := range claims {
-		moves[i], _ = c.Task.Execute(c.ID, task.Result{Output: strings.Repeat("o", 10_000), Exit: "0"})
+		moves[i], _ = rules.Execute(c.Task, c.ID, rules.Result{Output: strings.Repeat("o", 10_000), Exit: "0"})
 	}
 	outcomes := expect.Result(s.Execute(t.Context(), "w", moves...)).Value(t)
 	expect.MustLen(t, outcomes, 1000)

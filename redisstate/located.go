@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 
+	"github.com/tdf-framework/tdf/internal/rules"
 	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate/conn"
 	"github.com/tdf-framework/tdf/redisstate/lua"
@@ -14,7 +15,7 @@ const locatedAtOnce = 100
 
 // inPlace reports for each task whether claims, or the server, find it in its place. It is true for a task without a
 // place, and for one that has moved since it was read.
-func (s *Store) inPlace(ctx context.Context, all []task.Placement) ([]bool, error) {
+func (s *Store) inPlace(ctx context.Context, all []rules.Placement) ([]bool, error) {
 	in := make([]bool, len(all))
 	var asked []int
 	for i := range all {

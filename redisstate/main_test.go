@@ -17,6 +17,7 @@ import (
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/leaktest"
 	"github.com/tdf-framework/tdf/internal/redistest"
+	"github.com/tdf-framework/tdf/internal/rules"
 	"github.com/tdf-framework/tdf/internal/task"
 )
 
@@ -83,14 +84,14 @@ func mustClaim(t testing.TB, s *Store, most int) []Claim {
 }
 
 // mustApply carries out a move. It fails the test if the given error is not nil, or if the move fails.
-func mustApply(t testing.TB, s *Store, m task.Move, err error) {
+func mustApply(t testing.TB, s *Store, m rules.Move, err error) {
 	t.Helper()
 	must(t, err)
-	expect.NoError(t, expect.Result(s.Apply(t.Context(), "test", Unit{Moves: []task.Move{m}})).Value(t)[0].Err)
+	expect.NoError(t, expect.Result(s.Apply(t.Context(), "test", Unit{Moves: []rules.Move{m}})).Value(t)[0].Err)
 }
 
 // mustMove makes the move that a method of the task decides, such as (*task.Task).Cancel.
-func mustMove(t testing.TB, s *Store, id int64, decide func(*task.Task) (task.Move, error)) {
+func mustMove(t testing.TB, s *Store, id int64, decide func(*task.Task) (rules.Move, error)) {
 	t.Helper()
 	m, err := decide(read(t, s, id))
 	mustApply(t, s, m, err)
@@ -98,12 +99,12 @@ func mustMove(t testing.TB, s *Store, id int64, decide func(*task.Task) (task.Mo
 
 func mustChange(t testing.TB, s *Store, id int64, c task.Changes) {
 	t.Helper()
-	mustMove(t, s, id, func(t *task.Task) (task.Move, error) { return t.Change(c) })
+	mustMove(t, s, id, func(t *task.Task) (rules.Move, error) { return rules.Change(t, c) })
 }
 
-func mustExecute(t testing.TB, s *Store, c Claim, r task.Result) {
+func mustExecute(t testing.TB, s *Store, c Claim, r rules.Result) {
 	t.Helper()
-	m := expect.Result(c.Task.Execute(c.ID, r)).Value(t)
+	m := expect.Result(rules.Execute(c.Task, c.ID, r)).Value(t)
 	expect.NoError(t, expect.Result(s.Execute(t.Context(), "w", m)).Value(t)[0].Err)
 }
 
@@ -112,7 +113,7 @@ func mustSettle(t testing.TB, s *Store, id int64) {
 	t.Helper()
 	seen := expect.Result(s.Read(t.Context(), []int64{id}, Want{Fields: Rules})).Value(t)
 	now := expect.Result(s.Now(t.Context())).Value(t)
-	m, ok := seen[0].Task.Settle(now, seen[0].Invalid)
+	m, ok := rules.Settle(seen[0].Task, now, seen[0].Invalid)
 	expect.MustTrue(t, ok, "nothing to settle", seen[0].Task)
 	mustApply(t, s, m, nil)
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/tdf-framework/tdf/internal/class"
 	"github.com/tdf-framework/tdf/internal/conntest"
 	"github.com/tdf-framework/tdf/internal/expect"
+	"github.com/tdf-framework/tdf/internal/rules"
 	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate/conn"
 )
@@ -34,12 +35,12 @@ type ledger struct {
 // An entry is one task in the ledger.
 type entry struct {
 	d     task.Properties
-	left  map[place]place   // maps each former state and round to the next state and round
-	made  map[task.Verb]int // number of moves per verb
-	last  task.Verb         // the verb of the last move
-	had   map[int]int       // for each round, how often it was claimed and not given back
-	claim map[int]string    // the last claim of each round
-	twice string            // the problem if something happened twice; otherwise ""
+	left  map[place]place    // maps each former state and round to the next state and round
+	made  map[rules.Verb]int // number of moves per verb
+	last  rules.Verb         // the verb of the last move
+	had   map[int]int        // for each round, how often it was claimed and not given back
+	claim map[int]string     // the last claim of each round
+	twice string             // the problem if something happened twice; otherwise ""
 }
 
 type place struct {
@@ -99,14 +100,14 @@ func (p *player) answered(d task.Properties, id int64, existing bool) {
 func (l *ledger) entry(id int64) *entry {
 	e := l.tasks[id]
 	if e == nil {
-		e = &entry{left: map[place]place{}, made: map[task.Verb]int{}, had: map[int]int{}, claim: map[int]string{}}
+		e = &entry{left: map[place]place{}, made: map[rules.Verb]int{}, had: map[int]int{}, claim: map[int]string{}}
 		l.tasks[id] = e
 	}
 	return e
 }
 
-func (l *ledger) moved(m task.Move) {
-	if m.Verb == task.VerbReschedule || m.Verb == task.VerbRemoveOutputs || m.Verb == task.VerbRequire { // the task stays where it is
+func (l *ledger) moved(m rules.Move) {
+	if m.Verb == rules.VerbReschedule || m.Verb == rules.VerbRemoveOutputs || m.Verb == rules.VerbRequire { // the task stays where it is
 		return
 	}
 	l.mu.Lock()
@@ -114,14 +115,14 @@ func (l *ledger) moved(m task.Move) {
 	e := l.entry(m.ID)
 	from := place{m.From, m.Round}
 	switch m.Verb { // another client may have claimed a task before the answer to its unclaim came
-	case task.VerbClaim:
+	case rules.VerbClaim:
 		e.had[m.Round]++
 		e.claim[m.Round] = m.Claim
-	case task.VerbUnclaim:
+	case rules.VerbUnclaim:
 		e.had[m.Round]--
 		from.state = task.Open
 	}
-	if claims := m.Verb == task.VerbClaim || m.Verb == task.VerbUnclaim; claims {
+	if claims := m.Verb == rules.VerbClaim || m.Verb == rules.VerbUnclaim; claims {
 		e.made[m.Verb]++
 		e.last = m.Verb
 		if delete(e.left, from); e.had[m.Round] != 0 {
@@ -135,10 +136,10 @@ func (l *ledger) moved(m task.Move) {
 	e.left[from] = place{m.To, m.Next}
 	e.made[m.Verb]++
 	e.last = m.Verb
-	if m.Verb == task.VerbReopen && e.d.Unique != "" {
+	if m.Verb == rules.VerbReopen && e.d.Unique != "" {
 		l.keys[e.d.Unique] = m.ID
 	}
-	if m.Verb == task.VerbRemove {
+	if m.Verb == rules.VerbRemove {
 		l.removed++
 	}
 }
@@ -182,7 +183,7 @@ func (l *ledger) compareTask(id int64, t *task.Task) string {
 		return wrong
 	}
 	counted := [5]int{t.Fails, t.Timeouts, t.Losses, t.Releases, t.Reopens}
-	made := [5]int{e.made[task.VerbFail], e.made[task.VerbTimeOut], e.made[task.VerbLose], e.made[task.VerbRelease], e.made[task.VerbReopen]}
+	made := [5]int{e.made[rules.VerbFail], e.made[rules.VerbTimeOut], e.made[rules.VerbLose], e.made[rules.VerbRelease], e.made[rules.VerbReopen]}
 	if counted != made {
 		return fmt.Sprintf("its counters are %v; the numbers of the moves that they count are %v", counted, made)
 	}
@@ -386,7 +387,7 @@ func (p *player) claim(ctx context.Context) {
 	}
 	offer := p.offer()
 	request.Offer = &offer
-	c, err := p.s.claimAndExpire(ctx, request, func(expired []task.Move) {
+	c, err := p.s.claimAndExpire(ctx, request, func(expired []rules.Move) {
 		for _, m := range expired {
 			p.ledger.moved(m)
 		}
@@ -401,8 +402,8 @@ func (p *player) claim(ctx context.Context) {
 	expect.Compare(p.t, running, "<=", fixedLimit)
 	for _, claim := range c.Claims {
 		before := p.lastMoveOfWaiting(claim.Task.ID)
-		p.ledger.moved(task.Move{
-			ID: claim.Task.ID, Verb: task.VerbClaim, From: task.Open, Round: claim.Task.Round, To: task.Running,
+		p.ledger.moved(rules.Move{
+			ID: claim.Task.ID, Verb: rules.VerbClaim, From: task.Open, Round: claim.Task.Round, To: task.Running,
 			Next: claim.Task.Round, Claim: claim.ID,
 		})
 		p.claims = append(p.claims, claim)
@@ -425,8 +426,8 @@ func (p *player) claim(ctx context.Context) {
 				p.t.Errorf("task %d was claimed although %v is paused", claim.Task.ID, by)
 			}
 		}
-		expect.NotEqual(p.t, before, task.VerbFail, "task", claim.Task.ID, "was claimed during its back-off")
-		expect.NotEqual(p.t, before, task.VerbTimeOut, "task", claim.Task.ID, "was claimed during its back-off")
+		expect.NotEqual(p.t, before, rules.VerbFail, "task", claim.Task.ID, "was claimed during its back-off")
+		expect.NotEqual(p.t, before, rules.VerbTimeOut, "task", claim.Task.ID, "was claimed during its back-off")
 	}
 	p.claims = p.claims[max(0, len(p.claims)-60):]
 	p.ids = p.ids[max(0, len(p.ids)-200):]
@@ -434,7 +435,7 @@ func (p *player) claim(ctx context.Context) {
 
 // lastMoveOfWaiting returns the verb of the last move of a task with a back-off. It returns "" for other tasks, and if the
 // player is not alone.
-func (p *player) lastMoveOfWaiting(id int64) task.Verb {
+func (p *player) lastMoveOfWaiting(id int64) rules.Verb {
 	p.ledger.mu.Lock()
 	defer p.ledger.mu.Unlock()
 	if e := p.ledger.entry(id); p.alone && e.d.Backoff > 0 {
@@ -462,11 +463,11 @@ func (p *player) execute(ctx context.Context) {
 	if !ok {
 		return
 	}
-	r := task.Result{Output: "o", Exit: "0"}
+	r := rules.Result{Output: "o", Exit: "0"}
 	if p.chance(40) {
 		r.Error = "e"
 	}
-	m, err := c.Task.Execute(c.ID, r)
+	m, err := rules.Execute(c.Task, c.ID, r)
 	p.must(err)
 	outcomes, err := p.s.Execute(ctx, "player", m)
 	p.must(err)
@@ -482,7 +483,7 @@ func (p *player) unclaim(ctx context.Context) {
 	if !ok || !c.Task.Current().Prefetched {
 		return
 	}
-	m, err := c.Task.Unclaim("so")
+	m, err := rules.Unclaim(c.Task, "so")
 	p.must(err)
 	p.apply(ctx, m)
 }
@@ -490,7 +491,7 @@ func (p *player) unclaim(ctx context.Context) {
 // expect checks the answer to a move, if the player can predict the answer. The parameter again says whether the move
 // may be a repetition. If the same move has succeeded before, expect returns false, because the ledger already contains
 // it.
-func (p *player) expect(m task.Move, err error, again bool) bool {
+func (p *player) expect(m rules.Move, err error, again bool) bool {
 	p.ledger.mu.Lock()
 	defer p.ledger.mu.Unlock()
 	e := p.ledger.entry(m.ID)
@@ -498,10 +499,10 @@ func (p *player) expect(m task.Move, err error, again bool) bool {
 	to, left := e.left[place{m.From, m.Round}]
 	repeated := again && left && to.state == m.To
 	want := at == (place{m.From, m.Round}) || repeated && at.state != task.None
-	if holder := p.ledger.holder(e.d.Unique); m.Verb == task.VerbReopen && e.d.Unique != "" && holder != 0 && holder != m.ID {
+	if holder := p.ledger.holder(e.d.Unique); m.Verb == rules.VerbReopen && e.d.Unique != "" && holder != 0 && holder != m.ID {
 		want = false
 	}
-	if m.Claim != "" && m.Claim != task.NoClaim && m.Claim != e.claim[m.Round] {
+	if m.Claim != "" && m.Claim != rules.NoClaim && m.Claim != e.claim[m.Round] {
 		want = false
 	}
 	if p.alone {
@@ -549,15 +550,18 @@ func (p *player) byHand(ctx context.Context) {
 	}
 	p.must(err)
 	t := stored.Task
-	requests := []func() (task.Move, error){
-		t.Archive, t.Cancel, t.Reopen, t.TimeOut, func() (task.Move, error) { return t.Release("so") },
-		func() (task.Move, error) { return t.Requeue(p.chance(50)) },
-		func() (task.Move, error) { return t.ReopenWith(task.Changes{Input: new("again")}) },
+	requests := []func(*task.Task) (rules.Move, error){
+		rules.Archive, rules.Cancel, rules.Reopen, rules.TimeOut,
+		func(t *task.Task) (rules.Move, error) { return rules.Release(t, "so") },
+		func(t *task.Task) (rules.Move, error) { return rules.Requeue(t, p.chance(50)) },
+		func(t *task.Task) (rules.Move, error) {
+			return rules.ReopenWith(t, task.Changes{Input: new("again")})
+		},
 	}
 	if p.chance(10) {
-		requests = append(requests, t.Remove)
+		requests = append(requests, rules.Remove)
 	}
-	m, err := requests[p.rand.IntN(len(requests))]()
+	m, err := requests[p.rand.IntN(len(requests))](t)
 	if err != nil {
 		return
 	}
@@ -578,11 +582,11 @@ func (p *player) archive(ctx context.Context) {
 			if t == nil { // the task was archived and removed meanwhile
 				continue
 			}
-			m, err := t.Archive()
+			m, err := rules.Archive(t)
 			if err != nil { // another player has moved the task
 				continue
 			}
-			u := Unit{Moves: []task.Move{m}}
+			u := Unit{Moves: []rules.Move{m}}
 			if p.chance(30) {
 				u.Open = []task.Properties{p.definition()}
 			}
@@ -615,15 +619,15 @@ func (p *player) transact(ctx context.Context) {
 		if x.Task == nil {
 			return
 		}
-		decisions := []func() (task.Move, error){x.Task.Archive, x.Task.Cancel, x.Task.Reopen}
-		m, err := decisions[p.rand.IntN(len(decisions))]()
+		decisions := []func(*task.Task) (rules.Move, error){rules.Archive, rules.Cancel, rules.Reopen}
+		m, err := decisions[p.rand.IntN(len(decisions))](x.Task)
 		if err != nil {
-			m = x.Task.Require()
+			m = rules.Require(x.Task)
 		}
 		if m = m.IfUnchanged(x.Task); p.chance(10) {
 			m.Revision, possible = "77", false // no task has this revision
 		}
-		keyed = keyed || m.Verb == task.VerbReopen && x.Task.Unique != ""
+		keyed = keyed || m.Verb == rules.VerbReopen && x.Task.Unique != ""
 		u.Moves = append(u.Moves, m)
 	}
 	if p.chance(50) {
@@ -646,11 +650,11 @@ func (p *player) transact(ctx context.Context) {
 	}
 }
 
-func (p *player) apply(ctx context.Context, moves ...task.Move) {
+func (p *player) apply(ctx context.Context, moves ...rules.Move) {
 	outcomes, err := p.s.Apply(ctx, "player", unitsOf(moves)...)
 	p.must(err)
 	for i, m := range moves {
-		if m.Verb != task.VerbReschedule {
+		if m.Verb != rules.VerbReschedule {
 			p.expect(m, outcomes[i].Err, false)
 		}
 		if outcomes[i].Err == nil {

@@ -8,6 +8,7 @@ import (
 	"github.com/tdf-framework/tdf/internal/class"
 	"github.com/tdf-framework/tdf/internal/conntest"
 	"github.com/tdf-framework/tdf/internal/expect"
+	"github.com/tdf-framework/tdf/internal/rules"
 	"github.com/tdf-framework/tdf/internal/task"
 )
 
@@ -61,7 +62,7 @@ func TestClaimsFollowTheRuleOfOffers(t *testing.T) {
 			if want {
 				claimed++
 			}
-			mustMove(t, s, id, (*task.Task).Cancel)
+			mustMove(t, s, id, rules.Cancel)
 		}
 		expect.Compare(t, claimed, ">=", all/30, "of", all)
 		expect.Compare(t, claimed, "<=", all-all/30, "of", all)

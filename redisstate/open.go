@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/redis/go-redis/v9"
+	"github.com/tdf-framework/tdf/internal/rules"
 	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate/conn"
 	"github.com/tdf-framework/tdf/redisstate/index"
@@ -175,7 +176,7 @@ func addOpenings(e *conn.Args, namespace string, definitions []task.Properties) 
 	shared := sharedFields(fields)
 	for i := range definitions {
 		fields[i] = without(fields[i], shared)
-		score, look := definitions[i].Schedule()
+		score, look := rules.Schedule(&definitions[i])
 		placements[i].score, placements[i].look = moment(score), moment(look)
 	}
 	names, same := commonNames(fields), allEqual(placements)

@@ -9,6 +9,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/tdf-framework/tdf/internal/expect"
+	"github.com/tdf-framework/tdf/internal/rules"
 	"github.com/tdf-framework/tdf/internal/task"
 )
 
@@ -47,9 +48,9 @@ func TestTaskArchivedByOriginalIsReadAsArchived(t *testing.T) {
 // of it. Fewer moves than longRun go to transact.lua, more go to move.lua.
 func TestMovesOfTasksArchivedByOriginal(t *testing.T) {
 	t.Parallel()
-	for name, move := range map[string]func(*task.Task) (task.Move, error){
-		"archive": (*task.Task).Archive, "reopen": (*task.Task).Reopen, "remove": (*task.Task).Remove,
-		"require": func(t *task.Task) (task.Move, error) { return t.Require(), nil },
+	for name, move := range map[string]func(*task.Task) (rules.Move, error){
+		"archive": rules.Archive, "reopen": rules.Reopen, "remove": rules.Remove,
+		"require": func(t *task.Task) (rules.Move, error) { return rules.Require(t), nil },
 	} {
 		for _, n := range []int{1, longRun} {
 			t.Run(fmt.Sprint(name, " ", n), func(t *testing.T) {
@@ -59,7 +60,7 @@ func TestMovesOfTasksArchivedByOriginal(t *testing.T) {
 	}
 }
 
-func movesOfTasksArchivedByOriginal(t *testing.T, s *Store, fromFinished bool, move func(*task.Task) (task.Move, error), n int) {
+func movesOfTasksArchivedByOriginal(t *testing.T, s *Store, fromFinished bool, move func(*task.Task) (rules.Move, error), n int) {
 	ctx, ids := t.Context(), make([]int64, n)
 	for i := range ids {
 		ids[i] = put(t, s, task.Succeeded)
@@ -68,7 +69,7 @@ func movesOfTasksArchivedByOriginal(t *testing.T, s *Store, fromFinished bool, m
 		stored := expect.Result(s.Read(ctx, ids, Want{Fields: Rules})).Value(t)
 		for _, x := range stored {
 			if m, err := move(x.Task); err == nil {
-				units = append(units, Unit{Moves: []task.Move{m}})
+				units = append(units, Unit{Moves: []rules.Move{m}})
 			}
 		}
 		return units
@@ -77,7 +78,7 @@ func movesOfTasksArchivedByOriginal(t *testing.T, s *Store, fromFinished bool, m
 	archiveAsOriginal(t, s, ids...)
 	outcomes := expect.Result(s.Apply(ctx, "test", stale...)).Value(t)
 	for _, o := range outcomes {
-		e := new(task.StateError)
+		e := new(rules.StateError)
 		expect.MustTrue(t, errors.As(o.Err, &e), "a move of a task that was archived meanwhile", o.Err)
 		expect.MustEqual(t, e.State, task.Archived)
 	}
@@ -87,7 +88,7 @@ func movesOfTasksArchivedByOriginal(t *testing.T, s *Store, fromFinished bool, m
 	for i, o := range outcomes {
 		must(t, o.Err)
 		_, err := s.Redis.ZScore(ctx, s.Keys.List(task.Archived), strconv.FormatInt(ids[i], 10)).Result()
-		expect.MustEqual(t, fresh[i].Moves[0].Verb == task.VerbRequire, err == nil, "task", ids[i], "in the list archived")
+		expect.MustEqual(t, fresh[i].Moves[0].Verb == rules.VerbRequire, err == nil, "task", ids[i], "in the list archived")
 	}
 	if !fromFinished {
 		mustBeSound(t, s)
@@ -131,6 +132,6 @@ func TestOriginalWorkersGetOnlyTheirTasks(t *testing.T) {
 	mustBeSound(t, s)
 	expect.MustLen(t, mustClaim(t, s, 4), 4, "claims")
 	set("no")
-	mustMove(t, s, put(t, s, task.Expired), (*task.Task).Reopen)
+	mustMove(t, s, put(t, s, task.Expired), rules.Reopen)
 	mustBeSound(t, s)
 }

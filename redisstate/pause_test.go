@@ -7,6 +7,7 @@ import (
 
 	"github.com/tdf-framework/tdf/internal/class"
 	"github.com/tdf-framework/tdf/internal/expect"
+	"github.com/tdf-framework/tdf/internal/rules"
 	"github.com/tdf-framework/tdf/internal/task"
 )
 
@@ -60,8 +61,8 @@ func TestPause(t *testing.T) {
 	}
 }
 
-func execution(t *testing.T, c Claim) task.Move {
-	return expect.Result(c.Task.Execute(c.ID, task.Result{Exit: "0"})).Value(t)
+func execution(t *testing.T, c Claim) rules.Move {
+	return expect.Result(rules.Execute(c.Task, c.ID, rules.Result{Exit: "0"})).Value(t)
 }
 
 // A claim passes over a million tasks of a paused group at bounded cost per claim: here, over 3,000 tasks.

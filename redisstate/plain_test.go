@@ -13,6 +13,7 @@ import (
 	"github.com/tdf-framework/tdf/internal/conntest"
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/redistest"
+	"github.com/tdf-framework/tdf/internal/rules"
 	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate/embedded"
 	"github.com/tdf-framework/tdf/redisstate/lua"
@@ -149,9 +150,9 @@ func lifeWith(t *testing.T, addr, ns, changed string, values map[string]string) 
 		worlds = append(worlds, fmt.Sprint(len(claims), c.More, c.Unwanted, c.Taken, c.Next == task.Never))
 	})
 	step("report", func() {
-		var results []task.Move
+		var results []rules.Move
 		for _, c := range claims {
-			results = append(results, expect.Result(c.Task.Execute(c.ID, task.Result{
+			results = append(results, expect.Result(rules.Execute(c.Task, c.ID, rules.Result{
 				Output: fmt.Sprint(c.Task.ID), Exit: "0", Started: c.Task.Current().Entered[task.Running], Seconds: 1000,
 			})).Value(t))
 		}
@@ -169,8 +170,8 @@ func lifeWith(t *testing.T, addr, ns, changed string, values map[string]string) 
 				continue
 			}
 			x.Task.State, x.Task.Round = task.Succeeded, 0 // as it was read before the change
-			if m, err := x.Task.Archive(); err == nil {
-				units = append(units, Unit{Moves: []task.Move{m}})
+			if m, err := rules.Archive(x.Task); err == nil {
+				units = append(units, Unit{Moves: []rules.Move{m}})
 			}
 		}
 		outcomes, err := s.Apply(ctx, "manager", units...)

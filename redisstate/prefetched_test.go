@@ -8,6 +8,7 @@ import (
 
 	"github.com/tdf-framework/tdf/internal/class"
 	"github.com/tdf-framework/tdf/internal/expect"
+	"github.com/tdf-framework/tdf/internal/rules"
 	"github.com/tdf-framework/tdf/internal/task"
 )
 
@@ -86,7 +87,7 @@ func TestOnlyPlainTasksArePrefetched(t *testing.T) {
 func TestNoReleasedTaskIsPrefetched(t *testing.T) {
 	s := newStore(t)
 	openMany(t, s, 1, asIs)
-	m, err := mustClaim(t, s, 1)[0].Task.Release("so")
+	m, err := rules.Release(mustClaim(t, s, 1)[0].Task, "so")
 	mustApply(t, s, m, err)
 	openMany(t, s, 99, asIs)
 	expect.Len(t, prefetch(t, s, 0, 50), 0, "a released task is the first one")
@@ -105,7 +106,7 @@ func TestUnclaim(t *testing.T) {
 			expect.MustEqual(t, inputs(c.Claims), "0 1 2 3")
 			openMany(t, s, 1, func(_ int, d *task.Properties) { d.Input, d.Queue = "later", queue })
 			for _, claim := range c.Claims[1:] {
-				m, err := claim.Task.Unclaim("it stops")
+				m, err := rules.Unclaim(claim.Task, "it stops")
 				mustApply(t, s, m, err)
 			}
 			given := read(t, s, 2)
@@ -115,7 +116,7 @@ func TestUnclaim(t *testing.T) {
 			mustBeSound(t, s)
 			again := claimFor(t, s, 4, offer)
 			expect.Equal(t, inputs(again.Claims), "1 2 3 4")
-			m, err := c.Claims[1].Task.Execute(c.Claims[1].ID, task.Result{Exit: "0"})
+			m, err := rules.Execute(c.Claims[1].Task, c.Claims[1].ID, rules.Result{Exit: "0"})
 			expect.NoError(t, err)
 			late := expect.Result(s.Execute(t.Context(), "w", m)).Value(t)
 			expect.Fails(t, late[0].Err, "execute task 2: it is running in round 0")

@@ -11,6 +11,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/tdf-framework/tdf/internal/expect"
+	"github.com/tdf-framework/tdf/internal/rules"
 	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate/programs"
 )
@@ -60,7 +61,7 @@ func TestUsesOfPrograms(t *testing.T) {
 				return nil
 			},
 			"retry": func() error {
-				m, err := read(t, s, finished).ReopenWith(task.Changes{Source: &source})
+				m, err := rules.ReopenWith(read(t, s, finished), task.Changes{Source: &source})
 				mustApply(t, s, m, err)
 				return nil
 			},
@@ -166,7 +167,7 @@ func TestRemoveProgramBesideOpen(t *testing.T) {
 		}, false},
 		"a task of it retried": {func(sum string) {
 			must(t, s.Redis.HSet(t.Context(), s.Keys.Task(finished), "source", "redis:"+sum).Err())
-			m, err := read(t, s, finished).Reopen()
+			m, err := rules.Reopen(read(t, s, finished))
 			mustApply(t, s, m, err)
 		}, false},
 		"a task that got it": {func(sum string) {

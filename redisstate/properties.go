@@ -20,9 +20,9 @@ const (
 	// Facts includes all properties of the task except the texts. It also includes the facts of the rounds that
 	// Want.Rounds selects.
 	Facts
-	// Rules includes the properties that decisions about the task need. An example of a decision is [task.Task.Settle].
+	// Rules includes the properties that decisions about the task need. An example of a decision is [rules.Settle].
 	Rules
-	// Result includes the properties that the Move of a result needs ([task.Task.Execute] and [task.Move.Settled]).
+	// Result includes the properties that the Move of a result needs ([rules.Execute] and [rules.Move.Settled]).
 	Result
 	// Blobs includes the blobs that the task names ([task.Task.NamedBlobs]).
 	Blobs

@@ -12,6 +12,7 @@ import (
 	"github.com/tdf-framework/tdf/internal/class"
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/redistest"
+	"github.com/tdf-framework/tdf/internal/rules"
 	"github.com/tdf-framework/tdf/internal/task"
 )
 
@@ -103,7 +104,7 @@ func claimsAgreeWithModel(t *testing.T, s *Store, tagSets [][]string, offered fu
 				continue
 			}
 			i, priority := random.IntN(len(model)), random.IntN(5)-2
-			if m, err := read(t, s, model[i].id).Change(task.Changes{Priority: &priority}); err == nil {
+			if m, err := rules.Change(read(t, s, model[i].id), task.Changes{Priority: &priority}); err == nil {
 				mustApply(t, s, m, nil)
 				model[i].d.Priority = priority
 			}
@@ -135,7 +136,7 @@ func claimsAgreeWithModel(t *testing.T, s *Store, tagSets [][]string, offered fu
 				again := model[i]
 				model = slices.Delete(model, i, i+1)
 				if random.IntN(3) == 0 {
-					m, err := claim.Task.Release("")
+					m, err := rules.Release(claim.Task, "")
 					mustApply(t, s, m, err)
 					model = append(model, again)
 				}
@@ -266,7 +267,7 @@ func TestPlacesAreRepaired(t *testing.T) {
 		"missing in its place": func(t *testing.T, s *Store, id string) {
 			s.Redis.Del(t.Context(), s.Keys.OpenSet("queue=a"))
 		},
-		"missing in the list": func(t *testing.T, s *Store, id string) { s.Redis.ZRem(t.Context(), s.Keys.List(task.Placed), id) },
+		"missing in the list": func(t *testing.T, s *Store, id string) { s.Redis.ZRem(t.Context(), s.Keys.List(rules.Placed), id) },
 		"no first members":    func(t *testing.T, s *Store, _ string) { s.Redis.Del(t.Context(), s.Keys.First()) },
 		"no heads":            func(t *testing.T, s *Store, _ string) { s.Redis.Del(t.Context(), s.Keys.Heads("a")) },
 		"another head": func(t *testing.T, s *Store, _ string) {
@@ -447,8 +448,8 @@ func TestWrongTypesOfPlaces(t *testing.T) {
 				s.Redis.Set(t.Context(), s.Keys.Key(key), "text", 0)
 				before := dump(t, s)
 				expect.Result(s.Open(t.Context(), "manager", define("plain"), placed("a", 5))).Fails(t, "WRONGTYPE", "opening")
-				m := expect.Result(read(t, s, id).Cancel()).Value(t)
-				outcomes, err := s.Apply(t.Context(), "manager", Unit{Moves: []task.Move{m}})
+				m := expect.Result(rules.Cancel(read(t, s, id))).Value(t)
+				outcomes, err := s.Apply(t.Context(), "manager", Unit{Moves: []rules.Move{m}})
 				if err == nil {
 					expect.Fails(t, outcomes[0].Err, "", "the task was cancelled")
 				}
@@ -504,8 +505,8 @@ func TestReopenedTaskEntersItsNewPlace(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := newStore(t)
 			id := mustOpen(t, s, c.before)[0]
-			mustMove(t, s, id, (*task.Task).Cancel)
-			m, err := read(t, s, id).ReopenWith(c.changes)
+			mustMove(t, s, id, rules.Cancel)
+			m, err := rules.ReopenWith(read(t, s, id), c.changes)
 			mustApply(t, s, m, err)
 			mustBeSound(t, s)
 			p := read(t, s, id).Requirement()

@@ -10,6 +10,7 @@ import (
 	"github.com/tdf-framework/tdf/internal/class"
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/redistest"
+	"github.com/tdf-framework/tdf/internal/rules"
 	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate/counts"
 	"github.com/tdf-framework/tdf/redisstate/index"
@@ -41,7 +42,7 @@ func TestCountQueues(t *testing.T) {
 	expect.Equal(t, count(&c), exact(), "few queues")
 	claimFor(t, s, 10, offerOf("a"))
 	expect.Equal(t, count(&c), exact(), "a queue without open tasks")
-	mustMove(t, s, a, (*task.Task).Cancel)
+	mustMove(t, s, a, rules.Cancel)
 	expect.Equal(t, count(&c), exact(), "a finished task")
 
 	const turns = 3
@@ -64,19 +65,19 @@ func TestCountQueues(t *testing.T) {
 	busy := mustOpen(t, s, slices.Repeat([]task.Properties{inQueue("q1234")}, 9)...)
 	soon("a queue has become busy")
 	mustOpen(t, s, inQueue("q1234"), define("plain"))
-	mustMove(t, s, busy[0], (*task.Task).Cancel)
+	mustMove(t, s, busy[0], rules.Cancel)
 	got := count(&c)
 	for _, queue := range []string{"q1234", class.DefaultQueue} {
 		expect.Equal(t, got[queue], exact()[queue], "a busy queue is always counted")
 	}
 	var moves []Unit
 	for i := range 500 {
-		m := expect.Result(read(t, s, ids[2*i]).Cancel()).Value(t)
-		moves = append(moves, Unit{Moves: []task.Move{m}})
+		m := expect.Result(rules.Cancel(read(t, s, ids[2*i]))).Value(t)
+		moves = append(moves, Unit{Moves: []rules.Move{m}})
 	}
 	expect.Result(s.Apply(t.Context(), "user", moves...)).OK(t)
 	soon("queues without open tasks")
-	mustMove(t, s, ids[0], (*task.Task).Remove)
+	mustMove(t, s, ids[0], rules.Remove)
 	soon("a queue without tasks")
 }
 

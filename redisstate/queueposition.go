@@ -7,6 +7,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/tdf-framework/tdf/internal/class"
+	"github.com/tdf-framework/tdf/internal/rules"
 	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate/limits"
 )
@@ -21,7 +22,7 @@ type QueuePosition struct {
 
 // QueuePosition returns the position of an open task among the tasks of its own set.
 func (s *Store) QueuePosition(ctx context.Context, t *task.Task) (q QueuePosition, err error) {
-	list := task.Placed
+	list := rules.Placed
 	if t.OpenPlace() == "" {
 		list = task.Open
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/tdf-framework/tdf/internal/rules"
 	"github.com/tdf-framework/tdf/internal/task"
 )
 
@@ -76,8 +77,8 @@ type Stored struct {
 }
 
 // Placement returns the task and the lists that hold it.
-func (x *Stored) Placement() task.Placement {
-	return task.Placement{ID: x.ID, Task: x.Task, Invalid: x.Invalid, Lists: x.Lists, Scores: x.Scores}
+func (x *Stored) Placement() rules.Placement {
+	return rules.Placement{ID: x.ID, Task: x.Task, Invalid: x.Invalid, Lists: x.Lists, Scores: x.Scores}
 }
 
 // Read reads tasks, and returns them in the order of their ids in the call. It returns all of them, unless MaxBytes is
@@ -334,7 +335,7 @@ func (s *Store) readLists(ctx context.Context, stored []Stored) error {
 	err := s.Pipeline(ctx, "look up tasks in the lists", func(p redis.Pipeliner) {
 		for i := range stored {
 			scores[i] = nil
-			for _, list := range task.Lists {
+			for _, list := range rules.Lists {
 				scores[i] = append(scores[i], p.ZScore(ctx, s.Keys.List(list), strconv.FormatInt(stored[i].ID, 10)))
 			}
 		}
@@ -343,7 +344,7 @@ func (s *Store) readLists(ctx context.Context, stored []Stored) error {
 		return err
 	}
 	for i := range stored {
-		for j, list := range task.Lists {
+		for j, list := range rules.Lists {
 			if scores[i][j].Err() == nil {
 				stored[i].Lists = append(stored[i].Lists, list)
 				stored[i].Scores = append(stored[i].Scores, task.Time(scores[i][j].Val()))

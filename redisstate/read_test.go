@@ -14,6 +14,7 @@ import (
 
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/redistest"
+	"github.com/tdf-framework/tdf/internal/rules"
 	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate/conn"
 )
@@ -364,7 +365,7 @@ func TestRulesOfARunningTaskAreValid(t *testing.T) {
 	s := newStore(t)
 	mustOpen(t, s, define("a"), define("b"), define("c"))
 	claims := mustClaim(t, s, 2)
-	m, err := claims[0].Task.Execute(claims[0].ID, task.Result{Exit: "0"})
+	m, err := rules.Execute(claims[0].Task, claims[0].ID, rules.Result{Exit: "0"})
 	mustApply(t, s, m, err)
 	for id, state := range map[int64]task.State{1: task.Executed, 2: task.Running, 3: task.Open} {
 		for _, fields := range []Fields{Rules, Rules | Lists, Rules | Facts} {
@@ -385,12 +386,12 @@ func TestReadResult(t *testing.T) {
 		c := claimFor(t, s, 1, offerOf("q")).Claims[0]
 		whole := expect.Result(s.ReadOne(t.Context(), 1, Want{Fields: Whole})).Value(t)
 		read := expect.Result(s.ReadOne(t.Context(), 1, Want{Fields: Result})).Value(t)
-		result := task.Result{Exit: "0", Started: whole.Task.Current().Entered[task.Running].Add(1), Seconds: 2}
-		want := expect.Result(whole.Task.Execute(c.ID, result)).Value(t)
-		got := expect.Result(read.Task.Execute(c.ID, result)).Value(t)
+		result := rules.Result{Exit: "0", Started: whole.Task.Current().Entered[task.Running].Add(1), Seconds: 2}
+		want := expect.Result(rules.Execute(whole.Task, c.ID, result)).Value(t)
+		got := expect.Result(rules.Execute(read.Task, c.ID, result)).Value(t)
 		expect.True(t, cmp.Equal(got, want), cmp.Diff(want, got))
 		expect.Compare(t, got.Opened, ">", 0)
 		expect.Equal(t, read.Task.Round, round)
-		mustApply(t, s, expect.Result(whole.Task.Release("again")).Value(t), nil)
+		mustApply(t, s, expect.Result(rules.Release(whole.Task, "again")).Value(t), nil)
 	}
 }

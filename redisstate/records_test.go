@@ -6,6 +6,7 @@ import (
 
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/redistest"
+	"github.com/tdf-framework/tdf/internal/rules"
 	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate/presence"
 )
@@ -77,12 +78,12 @@ func TestArchiveIsFencedByTheClaim(t *testing.T) {
 		id := put(t, s, task.Succeeded)
 		seen := read(t, s, id)
 		s.Redis.HSet(t.Context(), s.Keys.Task(id), "0:claim", "another", "0:output", "another result")
-		m := expect.Result(seen.Archive()).Value(t)
+		m := expect.Result(rules.Archive(seen)).Value(t)
 		before := dump(t, s)
-		outcomes := expect.Result(s.Apply(t.Context(), "manager", Unit{Moves: []task.Move{m}, Open: []task.Properties{define("follow-up")}})).Value(t)
+		outcomes := expect.Result(s.Apply(t.Context(), "manager", Unit{Moves: []rules.Move{m}, Open: []task.Properties{define("follow-up")}})).Value(t)
 		expect.Fails(t, outcomes[0].Err, "")
 		expect.Equal(t, changed(t, before, dump(t, s)), "")
-		mustMove(t, s, id, (*task.Task).Archive)
+		mustMove(t, s, id, rules.Archive)
 	})
 }
 
@@ -94,11 +95,11 @@ func TestArchiveOfARoundWithoutAClaim(t *testing.T) {
 		id := put(t, s, task.Succeeded)
 		claim := read(t, s, id).Current().Claim
 		s.Redis.HDel(t.Context(), s.Keys.Task(id), "0:claim")
-		m := expect.Result(read(t, s, id).Archive()).Value(t)
+		m := expect.Result(rules.Archive(read(t, s, id))).Value(t)
 		if claimed {
 			s.Redis.HSet(t.Context(), s.Keys.Task(id), "0:claim", claim)
 		}
-		outcomes := expect.Result(s.Apply(t.Context(), "manager", Unit{Moves: []task.Move{m}})).Value(t)
+		outcomes := expect.Result(s.Apply(t.Context(), "manager", Unit{Moves: []rules.Move{m}})).Value(t)
 		expect.Equal(t, outcomes[0].Err != nil, claimed)
 	}
 }

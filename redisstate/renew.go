@@ -9,6 +9,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/tdf-framework/tdf/internal/rules"
 	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate/conn"
 	"github.com/tdf-framework/tdf/redisstate/lua"
@@ -53,7 +54,7 @@ type LiveReport struct {
 // RenewResult is the answer of [Store.Renew]. Each slice has one element for each renewal.
 type RenewResult struct {
 	Now      task.Time // time by Redis's clock
-	Lost     []error   // *[task.StateError] if the worker no longer has the claim; otherwise nil
+	Lost     []error   // *[rules.StateError] if the worker no longer has the claim; otherwise nil
 	Followed []bool    // whether a user watches the output of the round
 
 	// Sent is the time by this machine's clock just before the renewal was last sent. The new lease begins later.
@@ -135,7 +136,7 @@ func (s *Store) renew(ctx context.Context, lease task.Seconds, renewals []LeaseR
 ) {
 	e := &conn.Args{}
 	e.Add(s.Keys.TaskPrefix(), s.Keys.UpdatesPrefix(), s.Keys.FollowPrefix(), lease.String(),
-		task.TimeoutMargin.String())
+		rules.TimeoutMargin.String())
 	for i := range renewals {
 		addRenewal(e, &renewals[i])
 	}
@@ -214,7 +215,7 @@ const readRunning = "read the running tasks"
 // GiveUp ends the leases of a worker that is gone, so that the server settles its tasks as lost. It returns the number
 // of these tasks. Another worker took the name at the time before. GiveUp ends only older claims. Later claims belong
 // to that worker, or to a later owner of the name. The server gives back the tasks that the worker had not started
-// ([task.Task.Unclaim]). The new owner of the name may claim tasks only after GiveUp: its slots replace what Redis
+// ([rules.Unclaim]). The new owner of the name may claim tasks only after GiveUp: its slots replace what Redis
 // knows about the started tasks.
 func (s *Store) GiveUp(ctx context.Context, name string, before task.Time) (int, error) {
 	running := s.Keys.List(task.Running)

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/tdf-framework/tdf/internal/expect"
+	"github.com/tdf-framework/tdf/internal/rules"
 	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate/presence"
 )
@@ -59,12 +60,12 @@ func TestLiveReports(t *testing.T) {
 		must(t, s.Follow(t.Context(), 1))
 		expect.True(t, report(LiveReport{}).Followed[0], "the task is followed, but the reply does not say so")
 
-		mustExecute(t, s, c, task.Result{Error: "boom", Exit: "1", ClearLive: true})
+		mustExecute(t, s, c, rules.Result{Error: "boom", Exit: "1", ClearLive: true})
 		if r := read(t, s, 1).Current(); r.Tail+r.TailEnd != "" || r.Progress.Fraction != 0.25 {
 			t.Errorf("%+v", r)
 		}
 		mustSettle(t, s, 1)
-		mustMove(t, s, 1, (*task.Task).Reopen)
+		mustMove(t, s, 1, rules.Reopen)
 		c = mustClaim(t, s, 1)[0]
 		earlier := expect.Result(s.ReadOne(t.Context(), 1, Want{Texts: SameTexts(TextsOf{OfTask, task.TextCheckpoint}, TextsOf{0, task.TextError})})).Value(t)
 		expect.Equal(t, earlier.Task.Checkpoint, checkpoint)

@@ -12,6 +12,7 @@ import (
 	"github.com/tdf-framework/tdf/internal/config"
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/redistest"
+	"github.com/tdf-framework/tdf/internal/rules"
 	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate/presence"
 )
@@ -56,37 +57,37 @@ func TestRepeatedCallsChangeNothing(t *testing.T) {
 		}},
 		{"execute", func(ctx context.Context, t *testing.T, s *Store) any {
 			running := read(t, s, runningID)
-			m, _ := running.Execute(running.Current().Claim, task.Result{Output: "o", Exit: "0"})
+			m, _ := rules.Execute(running, running.Current().Claim, rules.Result{Output: "o", Exit: "0"})
 			return fmt.Sprint(s.Execute(ctx, "w", m))
 		}},
 		{"execute, and open tasks", func(ctx context.Context, t *testing.T, s *Store) any {
 			running := read(t, s, runningID)
-			m, _ := running.Execute(running.Current().Claim, task.Result{Output: "o", Exit: "0"})
-			return fmt.Sprint(s.Apply(ctx, "w", Unit{Moves: []task.Move{m}, Open: []task.Properties{define("a"), define("b")}, ByRound: true}))
+			m, _ := rules.Execute(running, running.Current().Claim, rules.Result{Output: "o", Exit: "0"})
+			return fmt.Sprint(s.Apply(ctx, "w", Unit{Moves: []rules.Move{m}, Open: []task.Properties{define("a"), define("b")}, ByRound: true}))
 		}},
 		{"settle", func(ctx context.Context, t *testing.T, s *Store) any {
-			m, ok := read(t, s, executedID).Settle(0, nil)
-			return fmt.Sprint(ok, fmt.Sprint(s.Apply(ctx, "server", Unit{Moves: []task.Move{m}})))
+			m, ok := rules.Settle(read(t, s, executedID), 0, nil)
+			return fmt.Sprint(ok, fmt.Sprint(s.Apply(ctx, "server", Unit{Moves: []rules.Move{m}})))
 		}},
 		{"execute and settle", func(ctx context.Context, t *testing.T, s *Store) any {
-			running, r := read(t, s, runningID), task.Result{Output: "o", Exit: "0"}
-			m, _ := running.Execute(running.Current().Claim, r)
+			running, r := read(t, s, runningID), rules.Result{Output: "o", Exit: "0"}
+			m, _ := rules.Execute(running, running.Current().Claim, r)
 			return fmt.Sprint(s.Execute(ctx, "w", m.Settled(running, r)))
 		}},
 		{"release", func(ctx context.Context, t *testing.T, s *Store) any {
-			m, _ := read(t, s, runningID).Release("draining")
-			return fmt.Sprint(s.Apply(ctx, "w", Unit{Moves: []task.Move{m}}))
+			m, _ := rules.Release(read(t, s, runningID), "draining")
+			return fmt.Sprint(s.Apply(ctx, "w", Unit{Moves: []rules.Move{m}}))
 		}},
 		{"archive with a follow-up", func(ctx context.Context, t *testing.T, s *Store) any {
-			m, _ := read(t, s, succeededID).Archive()
-			return fmt.Sprint(s.Apply(ctx, "manager", Unit{Moves: []task.Move{m}, Open: []task.Properties{define("next")}}))
+			m, _ := rules.Archive(read(t, s, succeededID))
+			return fmt.Sprint(s.Apply(ctx, "manager", Unit{Moves: []rules.Move{m}, Open: []task.Properties{define("next")}}))
 		}},
 		{"a transaction", func(ctx context.Context, t *testing.T, s *Store) any {
-			m, _ := read(t, s, succeededID).Archive()
+			m, _ := rules.Archive(read(t, s, succeededID))
 			open := read(t, s, firstOpenID)
-			cancel, _ := open.Cancel()
+			cancel, _ := rules.Cancel(open)
 			u := Unit{
-				Moves: []task.Move{m, cancel.IfUnchanged(open), read(t, s, runningID).Require()},
+				Moves: []rules.Move{m, cancel.IfUnchanged(open), rules.Require(read(t, s, runningID))},
 				Open:  []task.Properties{define("next")},
 			}
 			return fmt.Sprint(s.Apply(ctx, "manager", u))
@@ -96,9 +97,9 @@ func TestRepeatedCallsChangeNothing(t *testing.T) {
 		}},
 		{"decide a group", func(ctx context.Context, t *testing.T, s *Store) any {
 			ids, err := s.Open(ctx, "m", grouped("g"))
-			m, _ := read(t, s, ids[0]).Cancel()
+			m, _ := rules.Cancel(read(t, s, ids[0]))
 			u := Unit{Decide: "g", Open: []task.Properties{define("next")}}
-			return fmt.Sprint(ids, err, s.CloseGroup(ctx, "g")) + fmt.Sprint(s.Apply(ctx, "m", Unit{Moves: []task.Move{m}})) + fmt.Sprint(s.Apply(ctx, "m", u))
+			return fmt.Sprint(ids, err, s.CloseGroup(ctx, "g")) + fmt.Sprint(s.Apply(ctx, "m", Unit{Moves: []rules.Move{m}})) + fmt.Sprint(s.Apply(ctx, "m", u))
 		}},
 		{"change the record of a stage", func(ctx context.Context, t *testing.T, s *Store) any {
 			stored := s.StoreDefinitions(ctx, "X", 0, []task.Properties{define("next")})
@@ -117,16 +118,16 @@ func TestRepeatedCallsChangeNothing(t *testing.T) {
 			return fmt.Sprint(all...)
 		}},
 		{"remove", func(ctx context.Context, t *testing.T, s *Store) any {
-			m, _ := read(t, s, succeededID).Remove()
-			return fmt.Sprint(s.Apply(ctx, "manager", Unit{Moves: []task.Move{m}}))
+			m, _ := rules.Remove(read(t, s, succeededID))
+			return fmt.Sprint(s.Apply(ctx, "manager", Unit{Moves: []rules.Move{m}}))
 		}},
 		{"change", func(ctx context.Context, t *testing.T, s *Store) any {
-			m, _ := read(t, s, firstOpenID).Change(task.Changes{Input: new("other")})
-			return fmt.Sprint(s.Apply(ctx, "manager", Unit{Moves: []task.Move{m}}))
+			m, _ := rules.Change(read(t, s, firstOpenID), task.Changes{Input: new("other")})
+			return fmt.Sprint(s.Apply(ctx, "manager", Unit{Moves: []rules.Move{m}}))
 		}},
 		{"requeue elsewhere", func(ctx context.Context, t *testing.T, s *Store) any {
-			m, _ := read(t, s, runningID).Requeue(true)
-			return fmt.Sprint(s.Apply(ctx, "manager", Unit{Moves: []task.Move{m}}))
+			m, _ := rules.Requeue(read(t, s, runningID), true)
+			return fmt.Sprint(s.Apply(ctx, "manager", Unit{Moves: []rules.Move{m}}))
 		}},
 		{"limits", func(ctx context.Context, t *testing.T, s *Store) any {
 			mustLimit(t, s, "db", running(1))
@@ -138,9 +139,9 @@ func TestRepeatedCallsChangeNothing(t *testing.T) {
 			return fmt.Sprint(s.RemoveToken(ctx, "other"), s.AddToken(ctx, token), s.AddToken(ctx, token), s.RemoveToken(ctx, "a"))
 		}},
 		{"a move that is refused", func(ctx context.Context, t *testing.T, s *Store) any {
-			m, _ := read(t, s, succeededID).Archive()
+			m, _ := rules.Archive(read(t, s, succeededID))
 			m.Round = 5
-			return fmt.Sprint(s.Apply(ctx, "manager", Unit{Moves: []task.Move{m}}))
+			return fmt.Sprint(s.Apply(ctx, "manager", Unit{Moves: []rules.Move{m}}))
 		}},
 	} {
 		t.Run(call.name, func(t *testing.T) {

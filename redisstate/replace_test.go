@@ -6,6 +6,7 @@ import (
 
 	"github.com/tdf-framework/tdf/internal/class"
 	"github.com/tdf-framework/tdf/internal/expect"
+	"github.com/tdf-framework/tdf/internal/rules"
 	"github.com/tdf-framework/tdf/internal/task"
 )
 
@@ -20,10 +21,10 @@ func TestReplacedTasksLeaveNothing(t *testing.T) {
 			onEach(t, func(t *testing.T, s *Store) {
 				mustOpen(t, s, define("other"))
 				mustOpen(t, s, placed) // so that the sets of its place stay known
-				mustMove(t, s, 2, (*task.Task).Replace)
+				mustMove(t, s, 2, rules.Replace)
 				before := dump(t, s)
 				id := mustOpen(t, s, d)[0]
-				mustMove(t, s, id, (*task.Task).Replace)
+				mustMove(t, s, id, rules.Replace)
 				got := dump(t, s)
 				for _, key := range []string{"task_id", "requirements", "wake:open", "wake:queue=q;handler=p"} {
 					delete(before, key)
@@ -42,15 +43,15 @@ func TestReplace(t *testing.T) {
 	s := newStore(t)
 	ids := mustOpen(t, s, grouped("g"), grouped("g"))
 	old, claimed := read(t, s, ids[0]), read(t, s, mustClaim(t, s, 1)[0].Task.ID)
-	m := expect.Result(old.Replace()).Value(t)
+	m := expect.Result(rules.Replace(old)).Value(t)
 	o := transaction(t, s, []task.Properties{grouped("g")}, m)
-	e := new(task.StateError)
+	e := new(rules.StateError)
 	expect.MustTrue(t, errors.As(o.Err, &e), "a running task", o.Err)
 	expect.Equal(t, e.ID, ids[0])
 	expect.Equal(t, e.State, task.Running)
-	_, err := claimed.Replace()
+	_, err := rules.Replace(claimed)
 	expect.True(t, errors.As(err, &e), err)
-	m = expect.Result(read(t, s, ids[1]).Replace()).Value(t)
+	m = expect.Result(rules.Replace(read(t, s, ids[1]))).Value(t)
 	o = transaction(t, s, []task.Properties{grouped("g")}, m)
 	expect.NoError(t, o.Err)
 	expect.Equal(t, o.IDs[0], ids[1]+1)
@@ -60,7 +61,7 @@ func TestReplace(t *testing.T) {
 	d := define("x")
 	d.After = &task.Dependencies{Tasks: []int64{ids[1] + 1}}
 	mustOpen(t, s, d)
-	m = expect.Result(read(t, s, ids[1]+1).Replace()).Value(t)
+	m = expect.Result(rules.Replace(read(t, s, ids[1]+1))).Value(t)
 	expect.True(t, transaction(t, s, nil, m).Err != nil, "a task that another one waits for was removed")
 	mustBeSound(t, s)
 }

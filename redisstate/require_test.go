@@ -7,6 +7,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/tdf-framework/tdf/internal/expect"
+	"github.com/tdf-framework/tdf/internal/rules"
 	"github.com/tdf-framework/tdf/internal/task"
 )
 
@@ -21,7 +22,7 @@ func requiredOf(t *testing.T, s *Store, id int64) TaskVersion {
 func TestClaimsThatRequireTasks(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
 		ids := mustOpen(t, s, define("a"), define("b"), define("c"), define("d"), define("e"))
-		mustMove(t, s, ids[4], (*task.Task).Cancel)
+		mustMove(t, s, ids[4], rules.Cancel)
 		var all []TaskVersion
 		for _, id := range ids[1:] {
 			all = append(all, requiredOf(t, s, id))
@@ -33,11 +34,11 @@ func TestClaimsThatRequireTasks(t *testing.T) {
 		expect.MustLen(t, c.Claims, 1)
 		expect.Equal(t, c.Claims[0].Task.ID, ids[0])
 
-		m, err := read(t, s, ids[1]).Change(task.Changes{Input: new("new")}) // revision
+		m, err := rules.Change(read(t, s, ids[1]), task.Changes{Input: new("new")}) // revision
 		mustApply(t, s, m, err)
-		mustMove(t, s, ids[2], (*task.Task).Cancel) // state
-		mustMove(t, s, ids[2], (*task.Task).Remove) // no task
-		mustMove(t, s, ids[4], (*task.Task).Reopen) // round
+		mustMove(t, s, ids[2], rules.Cancel) // state
+		mustMove(t, s, ids[2], rules.Remove) // no task
+		mustMove(t, s, ids[4], rules.Reopen) // round
 		s.Redis.Set(t.Context(), s.Keys.Task(77), "a string", 0)
 		before := dump(t, s)
 		wanted := append(all, TaskVersion{ID: 77, State: task.Open}, TaskVersion{ID: 78, State: task.Open}, TaskVersion{ID: ids[3], State: task.Running})
@@ -56,7 +57,7 @@ func TestClaimsThatRequireTasks(t *testing.T) {
 func TestClaimsThatRequireTasksOfTheOriginal(t *testing.T) {
 	s := newStore(t)
 	ids := mustOpen(t, s, define("a"), define("b"))
-	mustMove(t, s, ids[1], (*task.Task).Cancel)
+	mustMove(t, s, ids[1], rules.Cancel)
 	of := requiredOf(t, s, ids[1])
 	s.Redis.ZRem(t.Context(), s.Keys.List(task.Expired), ids[1])
 	s.Redis.ZAdd(t.Context(), s.Keys.List(task.Archived), redis.Z{Score: 1.7e9, Member: ids[1]})

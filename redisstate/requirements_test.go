@@ -11,6 +11,7 @@ import (
 	"github.com/tdf-framework/tdf/internal/class"
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/redistest"
+	"github.com/tdf-framework/tdf/internal/rules"
 	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate/counts"
 )
@@ -104,9 +105,9 @@ func TestRequirements(t *testing.T) {
 		outcomes := expect.Result(s.Apply(t.Context(), "m", Unit{Open: []task.Properties{placed("new", 0)}})).Value(t)
 		expect.Fails(t, outcomes[0].Err, "coarser")
 		queue := "new"
-		move, err := read(t, s, 1).Change(task.Changes{Queue: &queue})
+		move, err := rules.Change(read(t, s, 1), task.Changes{Queue: &queue})
 		must(t, err)
-		outcomes = expect.Result(s.Apply(t.Context(), "m", Unit{Moves: []task.Move{move}})).Value(t)
+		outcomes = expect.Result(s.Apply(t.Context(), "m", Unit{Moves: []rules.Move{move}})).Value(t)
 		expect.Fails(t, outcomes[0].Err, "coarser")
 		expect.Equal(t, changed(t, before, dump(t, s)), "")
 		mustOpen(t, s, placed("a", 1), define("plain"))
@@ -138,7 +139,7 @@ func TestShareOfRequirements(t *testing.T) {
 		expect.Equal(t, s.Redis.ZScore(t.Context(), key, "tags=later").Val(), 5e9)
 
 		tags := []string{"new"}
-		change, err := read(t, s, ids[1]).Change(task.Changes{Tags: &tags})
+		change, err := rules.Change(read(t, s, ids[1]), task.Changes{Tags: &tags})
 		must(t, err)
 		another, before := of("ann", "new"), dump(t, s)
 		waiting.Tags = tags
@@ -150,7 +151,7 @@ func TestShareOfRequirements(t *testing.T) {
 		}
 		refused(another)
 		refused(waiting)
-		for _, u := range []Unit{{Open: []task.Properties{another}}, {Moves: []task.Move{change}}} {
+		for _, u := range []Unit{{Open: []task.Properties{another}}, {Moves: []rules.Move{change}}} {
 			expect.Fails(t, expect.Result(s.Apply(t.Context(), "m", u)).Value(t)[0].Err, "the tasks of ann")
 		}
 		expect.Equal(t, changed(t, before, dump(t, s)), "")
@@ -161,8 +162,8 @@ func TestShareOfRequirements(t *testing.T) {
 		mustOpen(t, s, another)
 		refused(of("ann", "newer"))
 		expect.Equal(t, s.Redis.ZCard(t.Context(), key).Val(), mostOfOne)
-		mustMove(t, s, ids[1], (*task.Task).Cancel)
-		mustMove(t, s, ids[1], func(t *task.Task) (task.Move, error) { return t.Reopen() })
+		mustMove(t, s, ids[1], rules.Cancel)
+		mustMove(t, s, ids[1], func(t *task.Task) (rules.Move, error) { return rules.Reopen(t) })
 	})
 }
 

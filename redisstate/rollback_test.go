@@ -13,6 +13,7 @@ import (
 	"github.com/tdf-framework/tdf/internal/conntest"
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/redistest"
+	"github.com/tdf-framework/tdf/internal/rules"
 	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/internal/testlog"
 	"github.com/tdf-framework/tdf/redisstate/conn"
@@ -29,7 +30,7 @@ func TestRollback(t *testing.T) {
 	must(t, s.Redis.Save(t.Context()).Err())
 	lost := mustOpen(t, s, define("lost"))[0]
 	before := mustClaim(t, s, 2)[0]
-	mustExecute(t, s, before, task.Result{Output: "before"})
+	mustExecute(t, s, before, rules.Result{Output: "before"})
 	mustSettle(t, s, 1)
 	old := read(t, s, 1)
 
@@ -39,11 +40,11 @@ func TestRollback(t *testing.T) {
 	expect.Equal(t, mustOpen(t, s, define("b"))[0], first+1)
 	_, err := s.ReadOne(t.Context(), lost, Want{Fields: Whole})
 	expect.Fails(t, err, "")
-	m := expect.Result(old.Archive()).Value(t)
-	expect.Fails(t, expect.Result(s.Apply(t.Context(), "manager", Unit{Moves: []task.Move{m}})).Value(t)[0].Err, "")
+	m := expect.Result(rules.Archive(old)).Value(t)
+	expect.Fails(t, expect.Result(s.Apply(t.Context(), "manager", Unit{Moves: []rules.Move{m}})).Value(t)[0].Err, "")
 	for _, c := range mustClaim(t, s, 3) {
 		if c.Task.ID == 1 {
-			m = expect.Result(c.Task.Execute(before.ID, task.Result{Output: "before"})).Value(t)
+			m = expect.Result(rules.Execute(c.Task, before.ID, rules.Result{Output: "before"})).Value(t)
 			expect.Fails(t, expect.Result(s.Execute(t.Context(), "w", m)).Value(t)[0].Err, "")
 		}
 	}
@@ -168,7 +169,7 @@ func TestCopiedNamespace(t *testing.T) {
 		must(t, s.Redis.RestoreReplace(t.Context(), name, 0, value).Err())
 	}
 	mustBeSound(t, other)
-	mustExecute(t, other, claims[0], task.Result{Exit: "0"})
+	mustExecute(t, other, claims[0], rules.Result{Exit: "0"})
 	mustSettle(t, other, claims[0].Task.ID)
 	expect.Len(t, mustClaim(t, other, 9), 1)
 	mustBeSound(t, other)

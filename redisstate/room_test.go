@@ -13,6 +13,7 @@ import (
 	"github.com/tdf-framework/tdf/internal/conntest"
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/redistest"
+	"github.com/tdf-framework/tdf/internal/rules"
 	"github.com/tdf-framework/tdf/internal/task"
 )
 
@@ -55,7 +56,7 @@ func TestMaxTasks(t *testing.T) {
 			t.Error(err)
 		}
 		ids := expect.Result(s.List(t.Context(), task.Archived, "", 0, 1)).Value(t)
-		mustMove(t, s, ids[0], (*task.Task).Remove)
+		mustMove(t, s, ids[0], rules.Remove)
 		opened := mustOpenUnique(t, s, keyed("k", task.UntilFinished))
 		expect.True(t, !opened.Existing, "a task that was not opened holds its key")
 		limitTasks(t, s, "inf")
@@ -91,9 +92,9 @@ func TestMaxTasksRefusesNoFollowUp(t *testing.T) {
 	s := newStore(t)
 	id := put(t, s, task.Succeeded)
 	limitTasks(t, s, "1")
-	m := expect.Result(read(t, s, id).Archive()).Value(t)
+	m := expect.Result(rules.Archive(read(t, s, id))).Value(t)
 	outcomes, err := s.Apply(t.Context(), "m",
-		Unit{Moves: []task.Move{m}, Open: []task.Properties{define("x"), define("y")}}, Unit{Open: []task.Properties{define("z")}})
+		Unit{Moves: []rules.Move{m}, Open: []task.Properties{define("x"), define("y")}}, Unit{Open: []task.Properties{define("z")}})
 	expect.NoError(t, err)
 	expect.NoError(t, outcomes[0].Err)
 	expect.MustLen(t, outcomes[0].IDs, 2)
@@ -195,13 +196,13 @@ func TestOpensWaitForMemory(t *testing.T) {
 	line := <-lines
 	expect.Contains(t, line, "new tasks wait")
 	expect.Contains(t, line, "remedy=")
-	mustExecute(t, s, claims[0], task.Result{Exit: "0"})
+	mustExecute(t, s, claims[0], rules.Result{Exit: "0"})
 	mustSettle(t, s, 1)
-	m := expect.Result(read(t, s, 1).Archive()).Value(t)
-	outcomes := expect.Result(s.Apply(t.Context(), "m", Unit{Moves: []task.Move{m}, Open: []task.Properties{define("follow-up")}})).Value(t)
+	m := expect.Result(rules.Archive(read(t, s, 1))).Value(t)
+	outcomes := expect.Result(s.Apply(t.Context(), "m", Unit{Moves: []rules.Move{m}, Open: []task.Properties{define("follow-up")}})).Value(t)
 	expect.NoError(t, outcomes[0].Err)
 	expect.Len(t, mustClaim(t, s, 1), 1, "claims wait, too")
-	mustMove(t, s, 1, (*task.Task).Remove)
+	mustMove(t, s, 1, rules.Remove)
 	select {
 	case err := <-opened:
 		t.Errorf("opened above high_water: %v", err)
@@ -246,7 +247,7 @@ func TestClaimsWaitForMemory(t *testing.T) {
 			t.Errorf("%+v, %v", c, err)
 		}
 	}
-	m := expect.Result(claims[0].Task.Execute(claims[0].ID, task.Result{Exit: "0"})).Value(t)
+	m := expect.Result(rules.Execute(claims[0].Task, claims[0].ID, rules.Result{Exit: "0"})).Value(t)
 	outcomes, c, err, claimErr := s.Turn(t.Context(), t.Context(), r, m)
 	expect.NoError(t, err)
 	expect.NoError(t, claimErr)

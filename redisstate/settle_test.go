@@ -15,6 +15,7 @@ import (
 	"github.com/tdf-framework/tdf/internal/conntest"
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/redistest"
+	"github.com/tdf-framework/tdf/internal/rules"
 	"github.com/tdf-framework/tdf/internal/task"
 )
 
@@ -23,28 +24,28 @@ func TestSettledReport(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
 		ctx := t.Context()
 		now := expect.Result(s.Now(ctx)).Value(t)
-		kept := task.Result{Exit: "0", Output: "x", Started: now, Seconds: 1e-6}
+		kept := rules.Result{Exit: "0", Output: "x", Started: now, Seconds: 1e-6}
 		for name, c := range map[string]struct {
 			d      func(d *task.Properties)
-			result task.Result
+			result rules.Result
 			want   task.State // after the report
 		}{
 			"success":              {nil, kept, task.Succeeded},
-			"no time":              {nil, task.Result{Exit: "0"}, task.Succeeded},
-			"stderr":               {nil, task.Result{Exit: "0", Error: "x"}, task.Failed},
-			"exit":                 {func(d *task.Properties) { d.FailOn = task.FailOnExit }, task.Result{Exit: "3"}, task.Failed},
-			"refused":              {nil, task.Result{Exit: "0", Refused: true, Reason: "why"}, task.Failed},
-			"fails, tolerated":     {func(d *task.Properties) { d.MaxFails = 1 }, task.Result{Exit: "1", Error: "x"}, task.Open},
-			"fails for good":       {func(d *task.Properties) { d.MaxFails = 1 }, task.Result{Exit: "1", Error: "x", Permanent: true}, task.Failed},
-			"the last attempt":     {func(d *task.Properties) { d.MaxFails, d.MaxAttempts = 5, 1 }, task.Result{Exit: "1", Error: "x"}, task.Failed},
-			"back-off":             {func(d *task.Properties) { d.MaxFails, d.Backoff = 1, 100 }, task.Result{Exit: "1", Error: "x"}, task.Open},
-			"claim_before":         {func(d *task.Properties) { d.MaxFails, d.ClaimBefore = 1, now.Add(600) }, task.Result{Exit: "1", Error: "x"}, task.Open},
+			"no time":              {nil, rules.Result{Exit: "0"}, task.Succeeded},
+			"stderr":               {nil, rules.Result{Exit: "0", Error: "x"}, task.Failed},
+			"exit":                 {func(d *task.Properties) { d.FailOn = task.FailOnExit }, rules.Result{Exit: "3"}, task.Failed},
+			"refused":              {nil, rules.Result{Exit: "0", Refused: true, Reason: "why"}, task.Failed},
+			"fails, tolerated":     {func(d *task.Properties) { d.MaxFails = 1 }, rules.Result{Exit: "1", Error: "x"}, task.Open},
+			"fails for good":       {func(d *task.Properties) { d.MaxFails = 1 }, rules.Result{Exit: "1", Error: "x", Permanent: true}, task.Failed},
+			"the last attempt":     {func(d *task.Properties) { d.MaxFails, d.MaxAttempts = 5, 1 }, rules.Result{Exit: "1", Error: "x"}, task.Failed},
+			"back-off":             {func(d *task.Properties) { d.MaxFails, d.Backoff = 1, 100 }, rules.Result{Exit: "1", Error: "x"}, task.Open},
+			"claim_before":         {func(d *task.Properties) { d.MaxFails, d.ClaimBefore = 1, now.Add(600) }, rules.Result{Exit: "1", Error: "x"}, task.Open},
 			"retention":            {func(d *task.Properties) { d.KeepFinished, d.KeepOutputs = 600, 60 }, kept, task.Succeeded},
 			"in time":              {func(d *task.Properties) { d.EndBefore = now.Add(3600) }, kept, task.Succeeded},
-			"perhaps late":         {func(d *task.Properties) { d.EndBefore = now.Add(3600) }, task.Result{Exit: "0"}, task.Executed},
-			"late":                 {func(d *task.Properties) { d.EndBefore = now.Add(3600) }, task.Result{Exit: "0", Started: now, Seconds: 3601}, task.Executed},
+			"perhaps late":         {func(d *task.Properties) { d.EndBefore = now.Add(3600) }, rules.Result{Exit: "0"}, task.Executed},
+			"late":                 {func(d *task.Properties) { d.EndBefore = now.Add(3600) }, rules.Result{Exit: "0", Started: now, Seconds: 3601}, task.Executed},
 			"a group, and a queue": {func(d *task.Properties) { d.Group, d.Queue, d.Priority = "g", "q", 3 }, kept, task.Succeeded},
-			"a queue, and again":   {func(d *task.Properties) { d.Group, d.Queue, d.MaxFails = "g", "q", 3 }, task.Result{Exit: "1", Error: "x"}, task.Open},
+			"a queue, and again":   {func(d *task.Properties) { d.Group, d.Queue, d.MaxFails = "g", "q", 3 }, rules.Result{Exit: "1", Error: "x"}, task.Open},
 			"a limit":              {func(d *task.Properties) { d.LimitKey = "k" }, kept, task.Succeeded},
 		} {
 			d := define(name)
@@ -59,7 +60,7 @@ func TestSettledReport(t *testing.T) {
 			claims := claimFor(t, s, 2, offer).Claims
 			expect.MustLen(t, claims, 2, name)
 			for i, x := range claims {
-				m := expect.Result(x.Task.Execute(x.ID, c.result)).Value(t)
+				m := expect.Result(rules.Execute(x.Task, x.ID, c.result)).Value(t)
 				if i == 0 {
 					m = m.Settled(expect.Result(s.ReadOne(ctx, ids[0], Want{Fields: Result})).Value(t).Task, c.result)
 				}
@@ -69,13 +70,13 @@ func TestSettledReport(t *testing.T) {
 			}
 			expect.Equal(t, read(t, s, ids[0]).State, c.want, name)
 			if c.want != task.Executed {
-				m, _ := read(t, s, ids[1]).Settle(0, nil)
+				m, _ := rules.Settle(read(t, s, ids[1]), 0, nil)
 				mustApply(t, s, m, nil)
 			}
 			compareTasks(t, s, name, ids)
 			for _, id := range ids {
 				if c.want == task.Open {
-					mustMove(t, s, id, (*task.Task).Cancel)
+					mustMove(t, s, id, rules.Cancel)
 				}
 			}
 		}
@@ -94,7 +95,7 @@ func compareTasks(t *testing.T, s *Store, name string, ids []int64) {
 			delete(h, field)
 		}
 		lists := []string{}
-		for _, list := range append(task.Lists, "due") {
+		for _, list := range append(rules.Lists, "due") {
 			if s.Redis.ZScore(t.Context(), s.Keys.Key(string(list)), fmt.Sprint(id)).Err() == nil {
 				lists = append(lists, string(list))
 			}
@@ -115,8 +116,8 @@ func TestSettledReportWithDependents(t *testing.T) {
 		c := mustClaim(t, s, 1)[0]
 		mustOpen(t, s, afterTasks(id))
 		expect.Result(s.LinkWaiting(t.Context())).OK(t)
-		result := task.Result{Exit: "0"}
-		m := expect.Result(c.Task.Execute(c.ID, result)).Value(t).Settled(c.Task, result)
+		result := rules.Result{Exit: "0"}
+		m := expect.Result(rules.Execute(c.Task, c.ID, result)).Value(t).Settled(c.Task, result)
 		mustApply(t, s, m, nil)
 		expect.Equal(t, read(t, s, id).State, task.Succeeded)
 		expect.Equal(t, s.Redis.ZRange(t.Context(), s.Keys.Ended(), 0, -1).Val(), []string{fmt.Sprint(id, ":0:succeeded")})
@@ -134,8 +135,8 @@ func TestSettledReportWithReplicas(t *testing.T) {
 	s := expect.Result(Connect(t.Context(), at, redistest.Namespace(t), quiet)).Value(t)
 	t.Cleanup(func() { s.Close() })
 	id := mustOpen(t, s, define("x"))[0]
-	c, result := mustClaim(t, s, 1)[0], task.Result{Exit: "0"}
-	m := expect.Result(c.Task.Execute(c.ID, result)).Value(t).Settled(c.Task, result)
+	c, result := mustClaim(t, s, 1)[0], rules.Result{Exit: "0"}
+	m := expect.Result(rules.Execute(c.Task, c.ID, result)).Value(t).Settled(c.Task, result)
 	expect.NoError(t, expect.Result(s.Execute(t.Context(), "w", m)).Value(t)[0].Err)
 	there := redistest.Client(t, redis.Options{Addr: replica.Addr, DB: at.DB})
 	expect.Equal(t, there.HGet(t.Context(), s.Keys.Task(id), "state").Val(), "succeeded")
@@ -158,7 +159,7 @@ func TestDueTasksWithOddMembers(t *testing.T) {
 func settleMany(t *testing.T, s *Store) (settled int) {
 	t.Helper()
 	for _, m := range expect.Result(settlements(t.Context(), s, 1000)).Value(t) {
-		if m.Verb != task.VerbReschedule {
+		if m.Verb != rules.VerbReschedule {
 			settled++
 		}
 		mustApply(t, s, m, nil)
@@ -167,7 +168,7 @@ func settleMany(t *testing.T, s *Store) (settled int) {
 }
 
 // settlements returns the Moves that a server makes for due tasks: it settles them, or looks at them later.
-func settlements(ctx context.Context, s *Store, most int) (moves []task.Move, err error) {
+func settlements(ctx context.Context, s *Store, most int) (moves []rules.Move, err error) {
 	now, err := s.Now(ctx)
 	if err != nil {
 		return nil, err
@@ -191,9 +192,9 @@ func settlements(ctx context.Context, s *Store, most int) (moves []task.Move, er
 		if t.Task == nil { // the task was settled and removed meanwhile
 			continue
 		}
-		m, ok := t.Task.Settle(now, t.Invalid)
+		m, ok := rules.Settle(t.Task, now, t.Invalid)
 		if !ok {
-			m = t.Task.Reschedule(t.Task.NextDue(now))
+			m = rules.Reschedule(t.Task, rules.NextDue(t.Task, now))
 		}
 		m.Due = due[i].Score
 		moves = append(moves, m)

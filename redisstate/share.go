@@ -8,6 +8,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/tdf-framework/tdf/internal/rules"
 	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate/conn"
 )
@@ -109,7 +110,7 @@ func (s *Store) someTasks(ctx context.Context) (ids []int64, all int64, err erro
 	ask := func(p redis.Pipeliner, l task.State) *redis.IntCmd {
 		return p.ZCard(ctx, s.Keys.List(l))
 	}
-	sizes, err := conn.AskEach(ctx, s.Conn, "count tasks", task.Lists, ask)
+	sizes, err := conn.AskEach(ctx, s.Conn, "count tasks", rules.Lists, ask)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -125,7 +126,7 @@ func (s *Store) someTasks(ctx context.Context) (ids []int64, all int64, err erro
 		rank := rand.Int64N(all)
 		for i, n := range sizes {
 			if rank < n.Val() {
-				places = append(places, place{task.Lists[i], rank})
+				places = append(places, place{rules.Lists[i], rank})
 				break
 			}
 			rank -= n.Val()

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/tdf-framework/tdf/internal/expect"
+	"github.com/tdf-framework/tdf/internal/rules"
 	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate/conn"
 )
@@ -73,7 +74,7 @@ func TestRefusedStageChange(t *testing.T) {
 	expect.FailsWith(t, outcomes[1].Err, ErrGroupTaken)
 	checkRecord(t, s, task.StageRecord{})
 	must(t, s.CloseGroup(t.Context(), "g"))
-	mustMove(t, s, ids[0], (*task.Task).Cancel)
+	mustMove(t, s, ids[0], rules.Cancel)
 	outcomes, err = s.Apply(t.Context(), "m", Unit{If: NewGroup("g"), Stage: stageChange(task.StageRecord{}, begun)}, Unit{Decide: "g", Stage: stageChange(task.StageRecord{}, begun)})
 	must(t, err)
 	expect.MustTrue(t, outcomes[0].Err != nil, outcomes)
@@ -165,7 +166,7 @@ func TestMaxTasksRefusesNoDecision(t *testing.T) {
 	s := newStore(t)
 	ids := mustOpen(t, s, grouped("g"))
 	must(t, s.CloseGroup(t.Context(), "g"))
-	mustMove(t, s, ids[0], (*task.Task).Cancel)
+	mustMove(t, s, ids[0], rules.Cancel)
 	limitTasks(t, s, "1")
 	outcomes, err := s.Apply(t.Context(), "m",
 		Unit{Open: []task.Properties{define("x")}, Stage: stageChange(task.StageRecord{}, begun)},
@@ -181,7 +182,7 @@ func TestStagesDoNotWaitForMemory(t *testing.T) {
 	s, lines, use := limited(t)
 	ids := mustOpen(t, s, grouped("g"))
 	must(t, s.CloseGroup(t.Context(), "g"))
-	mustMove(t, s, ids[0], (*task.Task).Cancel)
+	mustMove(t, s, ids[0], rules.Cancel)
 	use(0.85)
 	if _, err := s.Apply(t.Context(), "m", Unit{Open: []task.Properties{define("x")}, Stage: stageChange(task.StageRecord{}, begun)}); err != ErrNoRoom {
 		t.Error(err)
@@ -210,8 +211,8 @@ func TestDecisionOfADecidedStage(t *testing.T) {
 	if !errors.Is(o.Err, task.ErrGroupUnfinished) {
 		expect.FailsWith(t, o.Err, task.ErrGroupDecided)
 	}
-	m := expect.Result(read(t, s, 1).Cancel()).Value(t)
-	expect.Result(s.Apply(t.Context(), "m", Unit{Moves: []task.Move{m}})).OK(t)
+	m := expect.Result(rules.Cancel(read(t, s, 1))).Value(t)
+	expect.Result(s.Apply(t.Context(), "m", Unit{Moves: []rules.Move{m}})).OK(t)
 	if o := decide(); o.Err != nil || len(o.IDs) != 1 {
 		t.Errorf("%+v", o)
 	}

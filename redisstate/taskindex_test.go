@@ -9,6 +9,7 @@ import (
 
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/redistest"
+	"github.com/tdf-framework/tdf/internal/rules"
 	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate/counts"
 )
@@ -52,19 +53,19 @@ func TestTasksOfQueues(t *testing.T) {
 	claims := claimFor(t, s, 2, offerOf("b", "a")).Claims
 	mustBe("claimed", "map[a:open 2 running 1 b:running 1 c:open 1]")
 	for _, c := range claims {
-		m, err := c.Task.Execute(c.ID, task.Result{Exit: "0"})
+		m, err := rules.Execute(c.Task, c.ID, rules.Result{Exit: "0"})
 		mustApply(t, s, m, err)
 	}
 	mustBe("executed", "map[a:open 2 executed 1 b:executed 1 c:open 1]")
 	settleMany(t, s)
 	mustBe("settled", "map[a:open 2 succeeded 1 b:succeeded 1 c:open 1]")
 	for _, id := range []int64{ids[2], ids[3]} {
-		mustMove(t, s, id, (*task.Task).Archive)
+		mustMove(t, s, id, rules.Archive)
 	}
 	mustBe("archived", "map[a:open 2 archived 1 b:archived 1 c:open 1]")
 	mustBeSound(t, s)
 	for _, id := range []int64{ids[2], ids[3]} {
-		mustMove(t, s, id, (*task.Task).Remove)
+		mustMove(t, s, id, rules.Remove)
 	}
 	mustBe("removed", "map[a:open 2 c:open 1]")
 	mustBeSound(t, s)
@@ -73,24 +74,24 @@ func TestTasksOfQueues(t *testing.T) {
 // When the queue of a task changes, its old queue no longer counts it. A move whose task was read before the change counts in the
 // new queue.
 func TestTasksOfChangedQueues(t *testing.T) {
-	to := func(queue string) func(*task.Task) (task.Move, error) {
-		return func(t *task.Task) (task.Move, error) { return t.Change(task.Changes{Queue: &queue}) }
+	to := func(queue string) func(*task.Task) (rules.Move, error) {
+		return func(t *task.Task) (rules.Move, error) { return rules.Change(t, task.Changes{Queue: &queue}) }
 	}
 	for _, of := range []struct {
 		name         string
 		first        task.Properties
 		before, then string // queues to which the task changes, before and after the caller reads it
-		move         func(*task.Task) (task.Move, error)
+		move         func(*task.Task) (rules.Move, error)
 		want         string
 	}{
 		{"to another queue", placed("a", 0), "b", "", nil, "map[b:open 1]"},
 		{"to the default queue", placed("a", 0), "default", "", nil, "map[]"},
 		{"from the default queue", placed("", 0), "a", "", nil, "map[a:open 1]"},
 		{"of a waiting task", waiting(placed("a", 0)), "b", "", nil, "map[b:open 1]"},
-		{"cancelled", placed("a", 0), "b", "", (*task.Task).Cancel, "map[b:expired 1]"},
-		{"cancelled as a task of another queue", placed("a", 0), "", "b", (*task.Task).Cancel, "map[b:expired 1]"},
-		{"cancelled as a task of no queue", placed("", 0), "", "b", (*task.Task).Cancel, "map[b:expired 1]"},
-		{"cancelled as a task that now has no queue", placed("a", 0), "", "default", (*task.Task).Cancel, "map[]"},
+		{"cancelled", placed("a", 0), "b", "", rules.Cancel, "map[b:expired 1]"},
+		{"cancelled as a task of another queue", placed("a", 0), "", "b", rules.Cancel, "map[b:expired 1]"},
+		{"cancelled as a task of no queue", placed("", 0), "", "b", rules.Cancel, "map[b:expired 1]"},
+		{"cancelled as a task that now has no queue", placed("a", 0), "", "default", rules.Cancel, "map[]"},
 	} {
 		t.Run(of.name, func(t *testing.T) {
 			for _, together := range []bool{false, true} { // alone with move.lua, and with another move in transact.lua
@@ -100,7 +101,7 @@ func TestTasksOfChangedQueues(t *testing.T) {
 				if of.before != "" {
 					mustMove(t, s, id, to(of.before))
 				}
-				m, err := task.Move{}, error(nil)
+				m, err := rules.Move{}, error(nil)
 				if of.move != nil {
 					m, err = of.move(read(t, s, id))
 				}
@@ -130,11 +131,11 @@ func connectShared(t *testing.T) *Store {
 }
 
 // applyWith makes a move, alone or together with the cancellation of task 1.
-func applyWith(t *testing.T, s *Store, m task.Move, together bool) {
+func applyWith(t *testing.T, s *Store, m rules.Move, together bool) {
 	t.Helper()
-	u := Unit{Moves: []task.Move{m}}
+	u := Unit{Moves: []rules.Move{m}}
 	if together {
-		other := expect.Result(read(t, s, 1).Cancel()).Value(t)
+		other := expect.Result(rules.Cancel(read(t, s, 1))).Value(t)
 		u.Moves = append(u.Moves, other)
 	}
 	expect.NoError(t, expect.Result(s.Apply(t.Context(), "user", u)).Value(t)[0].Err)
@@ -149,12 +150,12 @@ func TestTasksOfReopenedQueues(t *testing.T) {
 		} {
 			for to, want := range want {
 				id := mustOpen(t, s, placed(from, 0))[0]
-				mustMove(t, s, id, (*task.Task).Cancel)
-				mustMove(t, s, id, func(t *task.Task) (task.Move, error) { return t.ReopenWith(task.Changes{Queue: &to}) })
+				mustMove(t, s, id, rules.Cancel)
+				mustMove(t, s, id, func(t *task.Task) (rules.Move, error) { return rules.ReopenWith(t, task.Changes{Queue: &to}) })
 				expect.Equal(t, tasksByQueue(t, s), want, "from", from, "to", to)
 				mustBeSound(t, s)
-				mustMove(t, s, id, (*task.Task).Cancel)
-				mustMove(t, s, id, (*task.Task).Remove)
+				mustMove(t, s, id, rules.Cancel)
+				mustMove(t, s, id, rules.Remove)
 			}
 		}
 	})
@@ -174,7 +175,7 @@ func TestIndexesOfQueuesAreRepaired(t *testing.T) {
 		expect.Equal(t, tasksByQueue(t, s), "map[a/b:open 3]")
 
 		s.Redis.Del(ctx, s.Keys.Task(ids[0]))
-		s.Redis.ZRem(ctx, s.Keys.List(task.Placed), ids[0])
+		s.Redis.ZRem(ctx, s.Keys.List(rules.Placed), ids[0])
 		s.Redis.Set(ctx, s.Keys.Queue("wrong"), "a string", 0)
 		s.Redis.ZAdd(ctx, s.Keys.QueueNames(), redis.Z{Member: "none"})
 		findings = expect.Result(s.Check(ctx)).Value(t)

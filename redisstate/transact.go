@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync/atomic"
 
+	"github.com/tdf-framework/tdf/internal/rules"
 	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate/conn"
 	"github.com/tdf-framework/tdf/redisstate/index"
@@ -24,7 +25,7 @@ const (
 
 // A Unit is a set of moves and new tasks that happen together or not at all.
 type Unit struct {
-	Moves  []task.Move
+	Moves  []rules.Move
 	Open   []task.Properties
 	If     Condition    // without it, the unit fails with [ErrGroupTaken] or [ErrGroupExtended]
 	Decide string       // a group that must be complete and undecided; the unit marks it as decided; "" for none
@@ -43,7 +44,7 @@ type Outcome struct {
 	// whether the task with the id already existed, and held the unique key; nil if there is no such task
 	Existing []bool
 	Err      error // the first of Refused; nil if the unit succeeded
-	// *[task.StateError], *[task.UniqueError], *[task.GroupError], *[task.TasksLimitError], [ErrGroupTaken],
+	// *[rules.StateError], *[task.UniqueError], *[task.GroupError], *[task.TasksLimitError], [ErrGroupTaken],
 	// [ErrGroupExtended], [ErrRecordChanged], [ErrNoDefinitions], [ErrUnlinked], or other reasons why Redis refused the
 	// unit
 	Refused []error
@@ -378,8 +379,8 @@ func opened(n int, line string) Outcome {
 
 // parseFound parses '-id round state' or '-id round,revision state'. A script returns this line if a task is not in the
 // expected state.
-func parseFound(line string) *task.StateError {
-	e := &task.StateError{}
+func parseFound(line string) *rules.StateError {
+	e := &rules.StateError{}
 	words := strings.SplitN(strings.TrimPrefix(line, "-"), " ", 3)
 	if len(words) == 3 {
 		e.ID, _ = strconv.ParseInt(words[0], 10, 64)

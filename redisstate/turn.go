@@ -7,7 +7,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/tdf-framework/tdf/internal/task"
+	"github.com/tdf-framework/tdf/internal/rules"
 	"github.com/tdf-framework/tdf/redisstate/conn"
 	"github.com/tdf-framework/tdf/redisstate/lua"
 )
@@ -20,7 +20,7 @@ import (
 // does not delay the results: the error claimErr is the claim's own. Turn then leaves overdue tasks to the next claim.
 // When the context claiming has ended, Turn no longer sends the claim, but still sends the results.
 func (s *Store) Turn(
-	ctx, claiming context.Context, r ClaimParams, results ...task.Move,
+	ctx, claiming context.Context, r ClaimParams, results ...rules.Move,
 ) (outcomes []Outcome, c ClaimResult, err, claimErr error) {
 	switch {
 	case len(results) == 0 && r.Most+r.Prefetch == 0:
@@ -143,14 +143,14 @@ func (s *Store) runBoth(
 	return sent, took, reply, reply2, conn.Unstorable(err), err2
 }
 
-// Execute reports rounds that have ended (see [task.Task.Execute]). If a result is too late, or belongs to another
-// claim, the error in its Outcome is a *[task.StateError]. A repeated report succeeds.
-func (s *Store) Execute(ctx context.Context, worker string, results ...task.Move) ([]Outcome, error) {
+// Execute reports rounds that have ended (see [rules.Execute]). If a result is too late, or belongs to another
+// claim, the error in its Outcome is a *[rules.StateError]. A repeated report succeeds.
+func (s *Store) Execute(ctx context.Context, worker string, results ...rules.Move) ([]Outcome, error) {
 	return s.apply(ctx, worker, unitsOf(results), false)
 }
 
 // unitsOf makes each move a unit of its own. The units share the memory of the moves.
-func unitsOf(moves []task.Move) []Unit {
+func unitsOf(moves []rules.Move) []Unit {
 	units := make([]Unit, len(moves))
 	for i := range moves {
 		units[i] = Unit{Moves: moves[i : i+1 : i+1]}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/redistest"
+	"github.com/tdf-framework/tdf/internal/rules"
 	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate/lua"
 )
@@ -16,7 +17,7 @@ import (
 func turnOnce(t *testing.T, s *Store) string {
 	t.Helper()
 	running := read(t, s, runningID)
-	m := expect.Result(running.Execute(running.Current().Claim, task.Result{Output: "o", Exit: "0"})).Value(t)
+	m := expect.Result(rules.Execute(running, running.Current().Claim, rules.Result{Output: "o", Exit: "0"})).Value(t)
 	outcomes, c, err, claimErr := s.Turn(t.Context(), t.Context(), ClaimParams{Worker: "w", Most: 2, Lease: 60}, m)
 	answer := fmt.Sprint(outcomes, err, claimErr)
 	for _, claim := range c.Claims {
@@ -53,7 +54,7 @@ func TestFullRedisAcceptsAReportWithAClaim(t *testing.T) {
 	s := prepared(t, full.Addr)
 	must(t, s.Redis.ConfigSet(t.Context(), "maxmemory", "1").Err())
 	running := read(t, s, runningID)
-	m := expect.Result(running.Execute(running.Current().Claim, task.Result{Output: "o", Exit: "0"})).Value(t)
+	m := expect.Result(rules.Execute(running, running.Current().Claim, rules.Result{Output: "o", Exit: "0"})).Value(t)
 	outcomes, c, err, claimErr := s.Turn(t.Context(), t.Context(), ClaimParams{Worker: "w", Most: 2, Lease: 60}, m)
 	expect.NoError(t, err)
 	expect.MustLen(t, outcomes, 1)
@@ -81,13 +82,13 @@ func TestTasksOfARoundAreOpenedOnce(t *testing.T) {
 		expect.Result(s.Open(t.Context(), "manager", define("parent"))).OK(t)
 		c := expect.Result(s.Claim(t.Context(), ClaimParams{Worker: "w", Most: 1, Lease: 60})).Value(t)
 		expect.MustLen(t, c.Claims, 1)
-		m := expect.Result(c.Claims[0].Task.Execute(c.Claims[0].ID, task.Result{Exit: "0"})).Value(t)
-		report := Unit{Moves: []task.Move{m}, Open: []task.Properties{define("child")}, ByRound: true}
+		m := expect.Result(rules.Execute(c.Claims[0].Task, c.Claims[0].ID, rules.Result{Exit: "0"})).Value(t)
+		report := Unit{Moves: []rules.Move{m}, Open: []task.Properties{define("child")}, ByRound: true}
 		first := expect.Result(s.Apply(t.Context(), "w", report)).Value(t)
 		expect.NoError(t, first[0].Err)
 		expect.MustLen(t, first[0].IDs, 1)
 		second, err := s.Apply(t.Context(), "w", report)
-		var state *task.StateError
+		var state *rules.StateError
 		expect.NoError(t, err)
 		expect.MustTrue(t, errors.As(second[0].Err, &state), "the second report got", second, err)
 		expect.Equal(t, state.State, task.Executed)

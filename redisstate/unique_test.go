@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/tdf-framework/tdf/internal/expect"
+	"github.com/tdf-framework/tdf/internal/rules"
 	"github.com/tdf-framework/tdf/internal/task"
 )
 
@@ -51,10 +52,10 @@ func TestUnique(t *testing.T) {
 					expect.NotEqual(t, got.ID, id, "until", until, "and the holder is", state)
 				}
 				if free { // so that no other state of this test claims the new task
-					mustMove(t, s, got.ID, (*task.Task).Cancel)
+					mustMove(t, s, got.ID, rules.Cancel)
 				}
 				if state == task.Open {
-					mustMove(t, s, id, (*task.Task).Cancel)
+					mustMove(t, s, id, rules.Cancel)
 				}
 			}
 			mustBeSound(t, s)
@@ -100,12 +101,12 @@ func TestReopenTakesTheKey(t *testing.T) {
 		d := keyed("k", task.UntilFinished)
 		first := mustOpenUnique(t, s, d).ID
 		cancel := func(id int64) {
-			mustMove(t, s, id, (*task.Task).Cancel)
+			mustMove(t, s, id, rules.Cancel)
 		}
 		cancel(first)
 		second := mustOpenUnique(t, s, d).ID
-		m := expect.Result(read(t, s, first).Reopen()).Value(t)
-		outcomes := expect.Result(s.Apply(t.Context(), "test", Unit{Moves: []task.Move{m}})).Value(t)
+		m := expect.Result(rules.Reopen(read(t, s, first))).Value(t)
+		outcomes := expect.Result(s.Apply(t.Context(), "test", Unit{Moves: []rules.Move{m}})).Value(t)
 		var taken *task.UniqueError
 		expect.MustTrue(t, errors.As(outcomes[0].Err, &taken), outcomes[0].Err)
 		expect.Equal(t, taken.ID, first)
@@ -124,12 +125,12 @@ func TestRemoveGivesTheKeyBack(t *testing.T) {
 	s := newStore(t)
 	d := keyed("k", task.UntilFinished)
 	first := mustOpenUnique(t, s, d).ID
-	mustMove(t, s, first, (*task.Task).Cancel)
+	mustMove(t, s, first, rules.Cancel)
 	second := mustOpenUnique(t, s, d).ID
-	mustMove(t, s, first, (*task.Task).Remove)
+	mustMove(t, s, first, rules.Remove)
 	expect.Equal(t, s.Redis.HGet(t.Context(), s.Keys.Unique(), "k").Val(), fmt.Sprint(second), "the holder")
-	mustMove(t, s, second, (*task.Task).Cancel)
-	mustMove(t, s, second, (*task.Task).Remove)
+	mustMove(t, s, second, rules.Cancel)
+	mustMove(t, s, second, rules.Remove)
 	expect.Equal(t, s.Redis.HLen(t.Context(), s.Keys.Unique()).Val(), 0, "keys are left")
 }
 
@@ -139,10 +140,10 @@ func TestFollowUpTakesTheKey(t *testing.T) {
 	d := keyed("k", task.UntilArchived)
 	mustOpenUnique(t, s, d)
 	c := mustClaim(t, s, 1)[0]
-	mustExecute(t, s, c, task.Result{Exit: "0"})
+	mustExecute(t, s, c, rules.Result{Exit: "0"})
 	mustSettle(t, s, c.Task.ID)
-	m := expect.Result(read(t, s, c.Task.ID).Archive()).Value(t)
-	outcomes := expect.Result(s.Apply(t.Context(), "manager", Unit{Moves: []task.Move{m}, Open: []task.Properties{d}})).Value(t)
+	m := expect.Result(rules.Archive(read(t, s, c.Task.ID))).Value(t)
+	outcomes := expect.Result(s.Apply(t.Context(), "manager", Unit{Moves: []rules.Move{m}, Open: []task.Properties{d}})).Value(t)
 	o := outcomes[0]
 	expect.NoError(t, o.Err)
 	expect.Equal(t, o.Existing, nil)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/redistest"
+	"github.com/tdf-framework/tdf/internal/rules"
 	"github.com/tdf-framework/tdf/internal/task"
 )
 
@@ -25,7 +26,7 @@ func TestRemovalBeforeLinks(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
 		ids := mustOpen(t, s, define("named"), inGroup("g"), define("free"))
 		for _, c := range mustClaim(t, s, 3) {
-			mustExecute(t, s, c, task.Result{Exit: "0"})
+			mustExecute(t, s, c, rules.Result{Exit: "0"})
 		}
 		for _, id := range ids {
 			mustSettle(t, s, id)
@@ -35,8 +36,8 @@ func TestRemovalBeforeLinks(t *testing.T) {
 			before := dump(t, s)
 			unaware := *read(t, s, id)
 			unaware.Dependents = 0
-			m := expect.Result(unaware.Remove()).Value(t)
-			outcomes := expect.Result(s.Apply(t.Context(), "user", Unit{Moves: []task.Move{m}})).Value(t)
+			m := expect.Result(rules.Remove(&unaware)).Value(t)
+			outcomes := expect.Result(s.Apply(t.Context(), "user", Unit{Moves: []rules.Move{m}})).Value(t)
 			got := outcomes[0].Err
 			expect.Fails(t, got, want, when, "task", id)
 			expect.Equal(t, errors.Is(got, ErrUnlinked), unknown, when, "task", id)
@@ -61,8 +62,8 @@ func TestRemovalBeforeLinks(t *testing.T) {
 			left = now
 		}
 		refused("all are linked", ids[0], ": unfinished tasks need it", false)
-		m, _ := read(t, s, ids[2]).Remove()
-		expect.NoError(t, expect.Result(s.Apply(t.Context(), "user", Unit{Moves: []task.Move{m}})).Value(t)[0].Err)
+		m, _ := rules.Remove(read(t, s, ids[2]))
+		expect.NoError(t, expect.Result(s.Apply(t.Context(), "user", Unit{Moves: []rules.Move{m}})).Value(t)[0].Err)
 	})
 }
 
@@ -97,7 +98,7 @@ func TestATurnOfLinksIsShort(t *testing.T) {
 		}
 		expect.Result(s.LinkWaiting(t.Context())).Is(t, 0)
 		c := mustClaim(t, s, 1)[0]
-		mustExecute(t, s, c, task.Result{Error: "no", Exit: "1"})
+		mustExecute(t, s, c, rules.Result{Error: "no", Exit: "1"})
 		mustSettle(t, s, c.Task.ID)
 		for n := 1; n > 0; {
 			n = expect.Result(s.HandleEndings(t.Context())).Value(t)
@@ -107,7 +108,7 @@ func TestATurnOfLinksIsShort(t *testing.T) {
 			expect.Equal(t, r.Waits, len(ids)-1)
 			expect.NotEqual(t, r.Unmet, "")
 		}
-		mustMove(t, s, 4001, (*task.Task).Cancel)
+		mustMove(t, s, 4001, rules.Cancel)
 		released := func() int {
 			n, _ := s.Redis.HGet(t.Context(), s.Keys.Task(4001), "0:released").Int()
 			return n

@@ -9,6 +9,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/tdf-framework/tdf/internal/rules"
 	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate/conn"
 	"github.com/tdf-framework/tdf/redisstate/lua"
@@ -143,7 +144,7 @@ func (s *Store) walkLists(ctx context.Context, from WalkPage, most int64) ([]int
 
 func (s *Store) listKeys() []string {
 	var keys []string
-	for _, list := range task.Lists {
+	for _, list := range rules.Lists {
 		keys = append(keys, s.Keys.List(list))
 	}
 	return keys
@@ -210,7 +211,7 @@ type FuturePage struct {
 func (s *Store) FutureTasks(ctx context.Context, from FuturePage, now task.Time, most int) (
 	ids []int64, next FuturePage, done bool, err error,
 ) {
-	keys := []string{s.Keys.List(task.Open), s.Keys.List(task.Placed), s.Keys.Due()}
+	keys := []string{s.Keys.List(task.Open), s.Keys.List(rules.Placed), s.Keys.Due()}
 	key, behind := keys[from.phase], ListEntry{Order: float64(now)}
 	if from.behind != nil && from.behind.Order > behind.Order {
 		behind = *from.behind

@@ -8,6 +8,7 @@ import (
 
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/redistest"
+	"github.com/tdf-framework/tdf/internal/rules"
 	"github.com/tdf-framework/tdf/internal/task"
 )
 
@@ -22,11 +23,11 @@ func TestAGroupKeyOfAnotherTypeStopsNoTask(t *testing.T) {
 		s.Redis.Set(t.Context(), s.Keys.Group("g"), "not an index", 0)
 		c := mustClaim(t, s, 1)
 		expect.MustLen(t, c, 1, "the task was not claimed")
-		mustExecute(t, s, c[0], task.Result{Exit: "0"})
+		mustExecute(t, s, c[0], rules.Result{Exit: "0"})
 		mustSettle(t, s, ids[0])
-		m, err := read(t, s, ids[0]).Archive()
+		m, err := rules.Archive(read(t, s, ids[0]))
 		follow := define("not grouped")
-		outcomes, applyErr := s.Apply(t.Context(), "manager", Unit{Moves: []task.Move{m}, Open: []task.Properties{follow}})
+		outcomes, applyErr := s.Apply(t.Context(), "manager", Unit{Moves: []rules.Move{m}, Open: []task.Properties{follow}})
 		expect.NoError(t, err)
 		expect.NoError(t, applyErr)
 		expect.NoError(t, outcomes[0].Err)
@@ -47,7 +48,7 @@ func TestAListOfAnotherTypeChangesNothing(t *testing.T) {
 				s.Redis.Del(t.Context(), s.Keys.Key(key))
 				s.Redis.Set(t.Context(), s.Keys.Key(key), "not a list", 0)
 				before := dump(t, s)
-				m, _ := c.Task.Execute(c.ID, task.Result{Exit: "0"})
+				m, _ := rules.Execute(c.Task, c.ID, rules.Result{Exit: "0"})
 				_, executing := s.Execute(t.Context(), "w", m)
 				_, claiming := s.Claim(t.Context(), ClaimParams{Worker: "w", Most: 1, Lease: 60})
 				_, opening := s.Open(t.Context(), "manager", define("c"))

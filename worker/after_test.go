@@ -11,6 +11,7 @@ import (
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/broker"
 	"github.com/tdf-framework/tdf/internal/expect"
+	"github.com/tdf-framework/tdf/internal/rules"
 	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate"
 )
@@ -70,7 +71,7 @@ func TestManyDependencies(t *testing.T) {
 	}
 	for range ids {
 		c := expect.Result(w.store.Claim(t.Context(), redisstate.ClaimParams{Worker: "w", Most: 1, Lease: 60})).Value(t)
-		m, err := c.Claims[0].Task.Execute(c.Claims[0].ID, task.Result{Output: text, Exit: "0"})
+		m, err := rules.Execute(c.Claims[0].Task, c.Claims[0].ID, rules.Result{Output: text, Exit: "0"})
 		must(t, err)
 		_, err = w.store.Execute(t.Context(), "w", m)
 		must(t, err)

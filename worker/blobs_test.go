@@ -11,6 +11,7 @@ import (
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/blob"
 	"github.com/tdf-framework/tdf/internal/expect"
+	"github.com/tdf-framework/tdf/internal/rules"
 	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate"
 )
@@ -75,7 +76,7 @@ func TestBlobsOfAnEarlierRound(t *testing.T) {
 		expect.Equal(t, w.finished(id).State, tdf.Succeeded, w.task(id).Current().Error)
 		stored := expect.Result(w.store.ReadOne(t.Context(), id, redisstate.Want{Fields: redisstate.Whole})).Value(t).Task
 		expect.Len(t, stored.Made, 1-i, size)
-		must(t, w.applied(expect.Result(stored.Reopen()).Value(t)))
+		must(t, w.applied(expect.Result(rules.Reopen(stored)).Value(t)))
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/tdf-framework/tdf/fetch"
 	"github.com/tdf-framework/tdf/internal/blob"
 	"github.com/tdf-framework/tdf/internal/lazy"
+	"github.com/tdf-framework/tdf/internal/rules"
 	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/internal/worker/rounddir"
 )
@@ -30,11 +31,11 @@ func (w *Worker) maxOutputBytes() int64 {
 
 // collect reads the files of a round that has ended. ran is the error of the round's Runner. The returned error makes
 // the round fail, or says why the round was cut short.
-func (e *execution) collect(x *roundIO, r *Round, ended Ended, ran error) (task.Result, error) {
+func (e *execution) collect(x *roundIO, r *Round, ended Ended, ran error) (rules.Result, error) {
 	if reason := x.dir.Unfit(); reason != "" && ran == nil && ended.Exit != "0" {
 		ran = Unfit(errors.New(reason))
 	}
-	result := task.Result{
+	result := rules.Result{
 		Exit: ended.Exit, Reason: x.secrets.Mask(ended.Reason), Permanent: ended.Permanent, InProcess: e.s.inProcess(),
 		ProgramSHA256: r.ProgramSHA256,
 		Seconds:       task.For(ended.Elapsed), CPUSeconds: task.For(ended.CPU), MaxRSS: ended.MaxRSS,
@@ -57,7 +58,7 @@ func (e *execution) collect(x *roundIO, r *Round, ended Ended, ran error) (task.
 	case full && ran == nil:
 		return result, &shortageError{errDiskFull}
 	case full && errors.Is(ran, errTimedOut):
-		result.Error = task.AppendLine(result.Error, errDiskFull.Error())
+		result.Error = rules.AppendLine(result.Error, errDiskFull.Error())
 	}
 	if err != nil || ran != nil {
 		if isUnfit(ran) || isLater(ran) || isShortage(asShortage(errors.Join(ran, err))) {
@@ -88,14 +89,14 @@ func (e *execution) collect(x *roundIO, r *Round, ended Ended, ran error) (task.
 
 // remarks returns the reason of a failed round, with lines that the worker adds. Package listing knows these lines, so
 // that they hide no error (internal/listing/telling.go).
-func (e *execution) remarks(ended Ended, r *task.Result) string {
+func (e *execution) remarks(ended Ended, r *rules.Result) string {
 	text := ended.Reason
 	if ended.directory != "" && noSuchFile().MatchString(r.Error) {
-		text = task.AppendLine(text, "run.sh ran in "+ended.directory+" on "+e.s.hostname)
+		text = rules.AppendLine(text, "run.sh ran in "+ended.directory+" on "+e.s.hostname)
 	}
 	if n := len(ended.cores); n > 0 {
 		names := strings.Join(ended.cores[:min(n, namedCores)], ", ")
-		text = task.AppendLine(text, "run.sh ended with "+r.Exit+"; the worker removed "+names)
+		text = rules.AppendLine(text, "run.sh ended with "+r.Exit+"; the worker removed "+names)
 	}
 	return text
 }
@@ -136,7 +137,7 @@ func (e *maskedError) Error() string { return e.text }
 func (e *maskedError) Unwrap() error { return e.err }
 
 // collectResult reads result.json, and sends files/ to its target. If one of these steps fails, the round fails.
-func (e *execution) collectResult(x *roundIO, result *task.Result) error {
+func (e *execution) collectResult(x *roundIO, result *rules.Result) error {
 	text, ok, err := x.dir.Result()
 	if err != nil {
 		return withExit(result, err)
@@ -153,7 +154,7 @@ func (e *execution) collectResult(x *roundIO, result *task.Result) error {
 // packFiles packs the files that the task brings back. If they exceed a limit, they stay here, because the work is
 // done. Over HTTP, a worker does not know whether an exit status other than 0 is a failure; the server then says what
 // is wrong.
-func (e *execution) packFiles(x *roundIO, ended Ended, result *task.Result) (err error) {
+func (e *execution) packFiles(x *roundIO, ended Ended, result *rules.Result) (err error) {
 	if len(e.task.Fetch) == 0 {
 		return nil
 	}
@@ -177,7 +178,7 @@ func (e *execution) packFiles(x *roundIO, ended Ended, result *task.Result) (err
 
 // bringBack stores files as blobs if they are too large for Redis. It packs them otherwise, or if there are no blobs,
 // no space for them, or none that may have these names.
-func (e *execution) bringBack(found *rounddir.Found, result *task.Result) (err error) {
+func (e *execution) bringBack(found *rounddir.Found, result *rules.Result) (err error) {
 	if found.Bytes > mostInRedis && mayBeBlobs(found) {
 		err = e.afterProgram(func(ctx context.Context) error { return e.storeFiles(ctx, found, result) })
 		if !errors.Is(err, blob.ErrElsewhere) && task.CodeOf(err) != task.CodeFull {
@@ -200,12 +201,12 @@ func mayBeBlobs(found *rounddir.Found) bool {
 // mostInRedis is how many bytes of files Redis carries for a round if there are blobs.
 const mostInRedis = 1 << 20
 
-func (e *execution) storeFiles(ctx context.Context, found *rounddir.Found, result *task.Result) error {
+func (e *execution) storeFiles(ctx context.Context, found *rounddir.Found, result *rules.Result) error {
 	store, err := e.s.broker.Blobs(ctx)
 	if err != nil {
 		return err
 	}
-	var made task.Result
+	var made rules.Result
 	for _, name := range found.Names {
 		f, _, err := found.Open(name)
 		if err != nil {
@@ -226,7 +227,7 @@ func (e *execution) storeFiles(ctx context.Context, found *rounddir.Found, resul
 }
 
 // withExit adds the exit status to an error, because a refused round has no property for the exit status.
-func withExit(result *task.Result, err error) error {
+func withExit(result *rules.Result, err error) error {
 	return fmt.Errorf("%w (%s ended with %s)", err, result.Subject(), result.Exit)
 }
 

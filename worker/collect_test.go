@@ -10,6 +10,7 @@ import (
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/expect"
+	"github.com/tdf-framework/tdf/internal/rules"
 	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/internal/testsecret"
 )
@@ -24,7 +25,7 @@ func TestErrorsAreMasked(t *testing.T) {
 // A secret may be any word, even a word in the worker's own messages. After the text of an error was masked, errors.Is
 // still finds the original error. The worker's own messages are not masked.
 func TestMaskedErrorsKeepTheirIdentity(t *testing.T) {
-	gone := &lostError{&tdf.StateError{ID: 7, Verb: task.VerbExecute, State: tdf.Expired}}
+	gone := &lostError{&tdf.StateError{ID: 7, Verb: rules.VerbExecute, State: tdf.Expired}}
 	for _, secret := range []string{"task", "time", "over", "timeout", "told", "stop", "worker", "expired"} {
 		d := &roundIO{secrets: testsecret.Of(t, secret)}
 		for _, reason := range []error{errTimedOut, errStopping} {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/expect"
+	"github.com/tdf-framework/tdf/internal/rules"
 	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/internal/worker/rounddir"
 	"github.com/tdf-framework/tdf/redisstate"
@@ -91,7 +92,7 @@ type watching struct {
 	before func()
 }
 
-func (s *watching) Execute(ctx context.Context, worker string, results ...task.Move) ([]redisstate.Outcome, error) {
+func (s *watching) Execute(ctx context.Context, worker string, results ...rules.Move) ([]redisstate.Outcome, error) {
 	s.before()
 	return s.Store.Execute(ctx, worker, results...)
 }

@@ -11,7 +11,7 @@ import (
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/expect"
-	"github.com/tdf-framework/tdf/internal/task"
+	"github.com/tdf-framework/tdf/internal/rules"
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
@@ -35,7 +35,7 @@ func (f *failing) Claim(ctx context.Context, r redisstate.ClaimParams) (redissta
 }
 
 func (f *failing) Turn(
-	ctx, claiming context.Context, r redisstate.ClaimParams, results ...task.Move,
+	ctx, claiming context.Context, r redisstate.ClaimParams, results ...rules.Move,
 ) (outcomes []redisstate.Outcome, c redisstate.ClaimResult, err, claimErr error) {
 	if len(results) > 0 {
 		outcomes, err = f.Execute(ctx, r.Worker, results...)
@@ -46,11 +46,11 @@ func (f *failing) Turn(
 	return outcomes, c, err, claimErr
 }
 
-func (f *failing) Execute(ctx context.Context, worker string, results ...task.Move) ([]redisstate.Outcome, error) {
+func (f *failing) Execute(ctx context.Context, worker string, results ...rules.Move) ([]redisstate.Outcome, error) {
 	if f.reports.Add(-1) >= 0 {
 		return nil, errNoAuth
 	}
-	if slices.ContainsFunc(results, func(m task.Move) bool { return m.ID == f.refused.Load() }) {
+	if slices.ContainsFunc(results, func(m rules.Move) bool { return m.ID == f.refused.Load() }) {
 		f.calls.Add(1)
 		return nil, errors.New("ERR something unheard of")
 	}

@@ -14,7 +14,7 @@ import (
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/expect"
-	"github.com/tdf-framework/tdf/internal/task"
+	"github.com/tdf-framework/tdf/internal/rules"
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
@@ -25,9 +25,9 @@ type turning struct {
 }
 
 func (s *turning) Turn(
-	ctx, claiming context.Context, r redisstate.ClaimParams, results ...task.Move,
+	ctx, claiming context.Context, r redisstate.ClaimParams, results ...rules.Move,
 ) ([]redisstate.Outcome, redisstate.ClaimResult, error, error) {
-	if r.Most > 0 && slices.ContainsFunc(results, func(m task.Move) bool { return m.ID == 1 }) {
+	if r.Most > 0 && slices.ContainsFunc(results, func(m rules.Move) bool { return m.ID == 1 }) {
 		s.turns.Add(1)
 	}
 	return s.failing.Turn(ctx, claiming, r, results...)
@@ -109,8 +109,8 @@ type slow struct {
 
 func (s *slow) Confirms(context.Context) bool { return s.confirms }
 
-func (s *slow) Execute(ctx context.Context, worker string, results ...task.Move) ([]redisstate.Outcome, error) {
-	if s.confirms || slices.ContainsFunc(results, func(m task.Move) bool { return m.ID == 1 }) {
+func (s *slow) Execute(ctx context.Context, worker string, results ...rules.Move) ([]redisstate.Outcome, error) {
+	if s.confirms || slices.ContainsFunc(results, func(m rules.Move) bool { return m.ID == 1 }) {
 		s.held <- struct{}{}
 		<-s.resume
 	}

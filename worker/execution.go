@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/tdf-framework/tdf/internal/broker"
+	"github.com/tdf-framework/tdf/internal/rules"
 	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/internal/worker/record"
 	"github.com/tdf-framework/tdf/internal/worker/resources"
@@ -65,7 +66,7 @@ type execution struct {
 	following  []broker.Following     // the tasks that the round opens, if it succeeds
 	read       bool                   // the result has the round's output
 	stored     bool                   // Redis has accepted a report with the round's output
-	result     task.Result            // the round's result, once the round has ended
+	result     rules.Result           // the round's result, once the round has ended
 	cause      error                  // why the round was cut short; nil if it was not
 	sound      bool                   // the task is valid, so the program is at fault if the round fails
 	reason     string                 // why the round counts as failed; "" if only the program itself reports a failure
@@ -101,7 +102,7 @@ func (e *execution) run(ctx context.Context) {
 	e.cause = cutShort(ctx, asShortage(err))
 	if err != nil && e.cause == nil {
 		e.reason = err.Error()
-		result.Refused, result.Reason = true, task.AppendLine(e.reason, result.Reason)
+		result.Refused, result.Reason = true, rules.AppendLine(e.reason, result.Reason)
 	}
 	c := e.clock.Load()
 	if e.began.IsZero() {
@@ -116,23 +117,23 @@ func (e *execution) run(ctx context.Context) {
 
 // attempt runs the round. It returns an error if the program could not be run, if the program was ended early, or if
 // the round's result is refused.
-func (e *execution) attempt(ctx context.Context) (task.Result, error) {
+func (e *execution) attempt(ctx context.Context) (rules.Result, error) {
 	if e.invalid != nil {
-		return task.Result{}, e.invalid
+		return rules.Result{}, e.invalid
 	}
 	args, data, err := e.task.Arguments()
 	if err != nil {
-		return task.Result{}, err
+		return rules.Result{}, err
 	}
 	e.sound = true
 	r := e.newRound(args, data)
 	runner, err := e.prepare(ctx, r)
 	if err != nil {
-		return task.Result{}, err
+		return rules.Result{}, err
 	}
 	if e.held {
 		if err := e.begin(ctx); err != nil {
-			return task.Result{}, err
+			return rules.Result{}, err
 		}
 	}
 	ctx, end := e.withTimeout(ctx)
@@ -156,10 +157,10 @@ func (e *execution) withTimeout(ctx context.Context) (context.Context, func()) {
 }
 
 // runWithIO runs the round with its files, and collects them afterwards.
-func (e *execution) runWithIO(ctx context.Context, runner Runner, r *Round) (task.Result, error) {
+func (e *execution) runWithIO(ctx context.Context, runner Runner, r *Round) (rules.Result, error) {
 	x, before, err := e.openIO(ctx, r)
 	if err != nil {
-		return task.Result{ProgramSHA256: r.ProgramSHA256}, err
+		return rules.Result{ProgramSHA256: r.ProgramSHA256}, err
 	}
 	defer e.close(x)
 	e.setIO(x)
@@ -188,7 +189,7 @@ func (e *execution) runWithIO(ctx context.Context, runner Runner, r *Round) (tas
 	e.endDir(x)
 	if isLost(err) {
 		e.setIO(nil)
-		return task.Result{}, err
+		return rules.Result{}, err
 	}
 	return e.collect(x, r, ended, err)
 }

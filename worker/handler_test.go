@@ -14,6 +14,7 @@ import (
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/expect"
+	"github.com/tdf-framework/tdf/internal/rules"
 	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate"
 )
@@ -94,12 +95,12 @@ func TestAHandlerMayChangeItsThread(t *testing.T) {
 // requeue takes a running task from its worker, as a user does.
 func (w *world) requeue(id int64) {
 	w.Helper()
-	give := expect.Result(w.task(id).Release("by hand")).Value(w)
+	give := expect.Result(rules.Release(w.task(id), "by hand")).Value(w)
 	must(w, w.applied(give))
 }
 
-func (w *world) applied(m task.Move) error {
-	outcomes, err := w.store.Apply(w.Context(), "test", redisstate.Unit{Moves: []task.Move{m}})
+func (w *world) applied(m rules.Move) error {
+	outcomes, err := w.store.Apply(w.Context(), "test", redisstate.Unit{Moves: []rules.Move{m}})
 	if err != nil {
 		return err
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/expect"
+	"github.com/tdf-framework/tdf/internal/rules"
 	"github.com/tdf-framework/tdf/internal/task"
 )
 
@@ -32,7 +33,7 @@ func TestInputsOfAnyBytes(t *testing.T) {
 		w.runOnce(w.worker())
 		got := w.finished(id)
 		if i == 0 {
-			m := expect.Result(got.Reopen()).Value(t)
+			m := expect.Result(rules.Reopen(got)).Value(t)
 			must(t, w.applied(m))
 			w.runOnce(w.worker())
 			got = w.finished(id)

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/tdf-framework/tdf/internal/broker"
+	"github.com/tdf-framework/tdf/internal/rules"
 	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate"
 	"github.com/tdf-framework/tdf/redisstate/conn"
@@ -147,7 +148,7 @@ func renewalOf(t *task.Task, claim string) redisstate.LeaseRenewal {
 // reported. The program has ended in time, and its result needs up to d until the worker can report it.
 func (e *execution) holdEnd(d time.Duration) {
 	limit, c := task.For(d)+task.For(reportBound), e.clock.Load()
-	left := min(e.task.Timeout+task.TimeoutMargin, e.task.EndBefore.Sub(c.redis)) - task.For(time.Since(c.local))
+	left := min(e.task.Timeout+rules.TimeoutMargin, e.task.EndBefore.Sub(c.redis)) - task.For(time.Since(c.local))
 	if left > limit {
 		return
 	}

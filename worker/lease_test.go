@@ -9,6 +9,7 @@ import (
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/redistest"
+	"github.com/tdf-framework/tdf/internal/rules"
 	"github.com/tdf-framework/tdf/internal/task"
 )
 
@@ -53,7 +54,7 @@ func TestEndBeforeEndsTheProgram(t *testing.T) {
 	_, err = s.claimNow(1)
 	must(t, err)
 	p.begun()
-	m, err := w.task(id).Expire() // as the server does at end_before
+	m, err := rules.Expire(w.task(id)) // as the server does at end_before
 	must(t, err)
 	must(t, w.applied(m))
 	s.executions()[0].clock.Store(&reading{now.Add(10_000), time.Now()})

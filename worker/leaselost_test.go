@@ -10,6 +10,7 @@ import (
 	"github.com/tdf-framework/tdf/internal/broker"
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/redistest"
+	"github.com/tdf-framework/tdf/internal/rules"
 	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate"
 )
@@ -154,7 +155,7 @@ func (neverRenewed) Renew(context.Context, task.Seconds, ...redisstate.LeaseRene
 type sentLongAgo struct{ broker.DirectStore }
 
 func (s sentLongAgo) Turn(
-	ctx, claiming context.Context, r redisstate.ClaimParams, results ...task.Move,
+	ctx, claiming context.Context, r redisstate.ClaimParams, results ...rules.Move,
 ) ([]redisstate.Outcome, redisstate.ClaimResult, error, error) {
 	outcomes, c, err, claimErr := s.DirectStore.Turn(ctx, claiming, r, results...)
 	c.Sent = c.Sent.Add(-2 * time.Hour)

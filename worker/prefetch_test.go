@@ -10,6 +10,7 @@ import (
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/expect"
+	"github.com/tdf-framework/tdf/internal/rules"
 	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate"
 )
@@ -26,7 +27,7 @@ func (s *gathering) MarkStarted(ctx context.Context, worker string, claims map[i
 }
 
 func (s *gathering) Turn(
-	ctx, claiming context.Context, r redisstate.ClaimParams, results ...task.Move,
+	ctx, claiming context.Context, r redisstate.ClaimParams, results ...rules.Move,
 ) ([]redisstate.Outcome, redisstate.ClaimResult, error, error) {
 	for n := s.largest.Load(); int64(len(results)) > n && !s.largest.CompareAndSwap(n, int64(len(results))); {
 		n = s.largest.Load()

@@ -6,6 +6,7 @@ import (
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/expect"
+	"github.com/tdf-framework/tdf/internal/rules"
 	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate"
 )
@@ -77,8 +78,8 @@ func TestTheServerTimesOutFirst(t *testing.T) {
 	worker, timers := w.worker(), w.timers.hold()
 	wait := w.background(t.Context(), worker)
 	p.begun()
-	m := expect.Result(w.task(id).TimeOut()).Value(t)
-	expect.Result(w.store.Apply(t.Context(), "server", redisstate.Unit{Moves: []task.Move{m}})).OK(t)
+	m := expect.Result(rules.TimeOut(w.task(id))).Value(t)
+	expect.Result(w.store.Apply(t.Context(), "server", redisstate.Unit{Moves: []rules.Move{m}})).OK(t)
 	timers.fireBetween(t, -time.Hour, time.Minute)
 	timers.fire(t, w.cfg.KillGrace)
 	wait()

@@ -21,6 +21,7 @@ import (
 	"github.com/tdf-framework/tdf/internal/config"
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/redistest"
+	"github.com/tdf-framework/tdf/internal/rules"
 	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/manager"
 	"github.com/tdf-framework/tdf/redisstate"
@@ -146,7 +147,7 @@ type counting struct {
 }
 
 func (c *counting) Turn(
-	ctx, claiming context.Context, r redisstate.ClaimParams, results ...task.Move,
+	ctx, claiming context.Context, r redisstate.ClaimParams, results ...rules.Move,
 ) ([]redisstate.Outcome, redisstate.ClaimResult, error, error) {
 	if len(results) > 0 {
 		c.mu.Lock()

@@ -11,6 +11,7 @@ import (
 	"github.com/tdf-framework/tdf/internal/admin"
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/redistest"
+	"github.com/tdf-framework/tdf/internal/rules"
 	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/manager"
 	"github.com/tdf-framework/tdf/redisstate"
@@ -46,7 +47,7 @@ func pace(t testing.TB, m *manager.Manager, s *redisstate.Store, ids []int64) []
 		got := expect.Result(s.Claim(ctx, redisstate.ClaimParams{Worker: "w", Most: 1 + rand.IntN(50), Lease: 3600})).Value(t)
 		for _, c := range got.Claims {
 			if rand.IntN(2) > 0 {
-				move, err := c.Task.Execute(c.ID, task.Result{Exit: "0"})
+				move, err := rules.Execute(c.Task, c.ID, rules.Result{Exit: "0"})
 				apply(t, s, move, err)
 			}
 		}

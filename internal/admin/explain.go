@@ -8,6 +8,7 @@ import (
 	"github.com/tdf-framework/tdf/internal/class"
 	"github.com/tdf-framework/tdf/internal/jsonview"
 	"github.com/tdf-framework/tdf/internal/listing"
+	"github.com/tdf-framework/tdf/internal/rules"
 	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate"
 	"github.com/tdf-framework/tdf/redisstate/callbacks"
@@ -97,7 +98,7 @@ type situation struct {
 	snapshot
 	task     *task.Task
 	wrong    error // the reason why the task's definition is invalid
-	grace    task.Grace
+	grace    rules.Grace
 	place    redisstate.QueuePosition
 	pending  []redisstate.Dependency // the first dependencies that have not ended
 	limit    task.LimitUse           // of the task's limit key

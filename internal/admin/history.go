@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/tdf-framework/tdf/internal/rules"
 	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate"
 	"github.com/tdf-framework/tdf/redisstate/counts"
@@ -106,7 +107,7 @@ func periodOf(span counts.HistorySpan, entries []counts.HistoryEntry,
 
 // ended returns how many tasks succeeded, and how many ended in another way.
 func ended(a *counts.Activity) (succeeded, failed int64) {
-	a.Transitions(func(_ task.Verb, to task.State, n int64) {
+	a.Transitions(func(_ rules.Verb, to task.State, n int64) {
 		if to == task.Succeeded {
 			succeeded += n
 		} else {

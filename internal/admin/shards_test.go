@@ -10,6 +10,7 @@ import (
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/managing"
 	"github.com/tdf-framework/tdf/internal/redistest"
+	"github.com/tdf-framework/tdf/internal/rules"
 	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/manager"
 )
@@ -105,7 +106,7 @@ func TestShardsDo(t *testing.T) {
 	openIn(t, all[0], "g", 2)
 	openIn(t, all[1], "g", 2)
 	names := s.Namespaces()
-	done := expect.Result(s.Do(t.Context(), manager.Action{Verb: task.VerbCancel},
+	done := expect.Result(s.Do(t.Context(), manager.Action{Verb: rules.VerbCancel},
 		manager.Ref{Namespace: names[0], ID: 1}, manager.Ref{Namespace: names[1], ID: 2}, manager.Ref{Namespace: names[1], ID: 9})).Value(t)
 	expect.Equal(t, done.Done, 2)
 	expect.Len(t, done.Skipped, 1)

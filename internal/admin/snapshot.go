@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/tdf-framework/tdf/internal/class"
+	"github.com/tdf-framework/tdf/internal/rules"
 	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate/limits"
 )
@@ -51,7 +52,7 @@ func (n *snapshot) readRoom(ctx context.Context, s store) (err error) {
 func (f *fleet) noServer() (Fact, bool) {
 	text := "no server was ever seen in this namespace"
 	switch silent := f.at.Sub(f.server); {
-	case silent <= task.ServerPatience:
+	case silent <= rules.ServerPatience:
 		return Fact{}, false
 	case f.server > 0:
 		text = "no server has been seen for " + span(silent)

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/tdf-framework/tdf/internal/expect"
+	"github.com/tdf-framework/tdf/internal/rules"
 	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/internal/testspace"
 	"github.com/tdf-framework/tdf/manager"
@@ -107,8 +108,8 @@ func (s *archiving) Counts(ctx context.Context, groups ...string) (task.Counts, 
 func archiveOne(t *testing.T, s *redisstate.Store, id int64) {
 	t.Helper()
 	stored := expect.Result(s.ReadOne(t.Context(), id, redisstate.Want{Fields: redisstate.Rules})).Value(t)
-	move, _ := stored.Task.Archive()
-	outcomes := expect.Result(s.Apply(t.Context(), "operator", redisstate.Unit{Moves: []task.Move{move}})).Value(t)
+	move, _ := rules.Archive(stored.Task)
+	outcomes := expect.Result(s.Apply(t.Context(), "operator", redisstate.Unit{Moves: []rules.Move{move}})).Value(t)
 	expect.NoError(t, outcomes[0].Err)
 }
 

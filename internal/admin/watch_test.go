@@ -13,6 +13,7 @@ import (
 	"github.com/tdf-framework/tdf/internal/config"
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/redistest"
+	"github.com/tdf-framework/tdf/internal/rules"
 	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/internal/testspace"
 	"github.com/tdf-framework/tdf/manager"
@@ -275,7 +276,7 @@ func TestArchivingIsNoRate(t *testing.T) {
 	m, s := newManager(t, cfg), connect(t, cfg)
 	addFinished(t, s, 1, 600, "", "succeeded", "succeeded", "1")
 	for id := range int64(600) {
-		move, err := read(t, s, id+1).Archive()
+		move, err := rules.Archive(read(t, s, id+1))
 		apply(t, s, move, err)
 	}
 	expect.Equal(t, expect.Result(admin.New(m).Stats(t.Context())).Value(t).Rate, 0, "all tasks finished long ago, and the rate")

@@ -8,6 +8,7 @@ import (
 
 	"github.com/tdf-framework/tdf/internal/class"
 	"github.com/tdf-framework/tdf/internal/pool"
+	"github.com/tdf-framework/tdf/internal/rules"
 	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate"
 	"github.com/tdf-framework/tdf/redisstate/conn"
@@ -24,7 +25,7 @@ type common interface {
 	Renew(ctx context.Context, lease task.Seconds, renewals ...redisstate.LeaseRenewal) (redisstate.RenewResult, error)
 	Read(ctx context.Context, ids []int64, want redisstate.Want) ([]redisstate.Stored, error)
 	ReadOne(ctx context.Context, id int64, want redisstate.Want) (redisstate.Stored, error)
-	Execute(ctx context.Context, worker string, results ...task.Move) ([]redisstate.Outcome, error)
+	Execute(ctx context.Context, worker string, results ...rules.Move) ([]redisstate.Outcome, error)
 	Room(ctx context.Context) (settings task.Settings, invalid error, m task.Memory, err error)
 	FailedToStart(ctx context.Context, worker, source string, alone bool, program, why string) error
 	CheckNamed(ctx context.Context, definitions []task.Properties) error

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/tdf-framework/tdf/internal/rules"
 	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate"
 	"github.com/tdf-framework/tdf/redisstate/conn"
@@ -22,7 +23,7 @@ type Delivery struct {
 
 	// Answered is called when Err is known. It may be nil.
 	Answered func(context.Context)
-	// Err is the answer to the report; nil if the report is accepted. With a *[task.StateError], the task no longer
+	// Err is the answer to the report; nil if the report is accepted. With a *[rules.StateError], the task no longer
 	// belongs to the worker. With any other error, the worker must send the report again.
 	Err error
 
@@ -32,7 +33,7 @@ type Delivery struct {
 	read        bool // Task has what decides whether it runs again
 	seen, alone bool // see seeUnfit: alone means that no other live worker could run the task
 
-	move task.Move
+	move rules.Move
 	open []task.Properties // the tasks of Following, with all their properties
 }
 
@@ -83,7 +84,7 @@ func (d *Delivery) failToOpen(err error) {
 func (d *Delivery) change(answer error) bool {
 	var lasting Unstorable
 	switch {
-	case errors.As(answer, new(*task.StateError)):
+	case errors.As(answer, new(*rules.StateError)):
 		return false
 	case errors.Is(answer, conn.ErrFull), conn.IsUnconfirmed(answer): // the same report may succeed later
 		return false
@@ -102,7 +103,7 @@ func (d *Delivery) change(answer error) bool {
 func (d *Delivery) loseResult(err error) {
 	r := &d.Result
 	d.ResultLost = true
-	d.Result = task.Result{
+	d.Result = rules.Result{
 		Exit: r.Exit, Refused: true, Reason: fmt.Sprintf("the round's result is lost: %v", err),
 		Permanent: r.Permanent, Started: r.Started, ProgramSHA256: r.ProgramSHA256, ClearLive: r.ClearLive,
 		OutputBytes: r.OutputBytes, ErrorBytes: r.ErrorBytes, Seconds: r.Seconds, CPUSeconds: r.CPUSeconds,
@@ -164,14 +165,14 @@ func (send Send) take(ctx context.Context, d *Delivery, err error) error {
 		}
 	}
 	d.answer(ctx, err)
-	if errors.As(err, new(*task.StateError)) {
+	if errors.As(err, new(*rules.StateError)) {
 		return nil
 	}
 	return err
 }
 
-func movesOf(all []*Delivery) []task.Move {
-	moves := make([]task.Move, len(all))
+func movesOf(all []*Delivery) []rules.Move {
+	moves := make([]rules.Move, len(all))
 	for i, d := range all {
 		moves[i] = d.move
 	}
@@ -189,7 +190,7 @@ func applying(s common, who string) Send {
 					return nil, err
 				}
 			}
-			units[i] = redisstate.Unit{Moves: []task.Move{d.move}, Open: d.open, ByRound: len(d.open) > 0}
+			units[i] = redisstate.Unit{Moves: []rules.Move{d.move}, Open: d.open, ByRound: len(d.open) > 0}
 		}
 		return s.Apply(ctx, who, units...)
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/tdf-framework/tdf/internal/blob"
 	"github.com/tdf-framework/tdf/internal/class"
+	"github.com/tdf-framework/tdf/internal/rules"
 	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate"
 	"github.com/tdf-framework/tdf/redisstate/conn"
@@ -22,7 +23,7 @@ import (
 // away.
 type DirectStore interface {
 	common
-	Turn(ctx, claiming context.Context, r redisstate.ClaimParams, results ...task.Move) (
+	Turn(ctx, claiming context.Context, r redisstate.ClaimParams, results ...rules.Move) (
 		outcomes []redisstate.Outcome, c redisstate.ClaimResult, err, claimErr error)
 	TakeName(ctx context.Context, w presence.WorkerInfo, before presence.PriorOwner) (drained string,
 		since task.Time, err error)
@@ -248,7 +249,7 @@ func (d *Direct) readyToOpen(ctx context.Context, opening []*Delivery) (ready []
 			x.answer(ctx, err)
 			continue
 		case !holds(stored[i], x.Task):
-			x.answer(ctx, &task.StateError{ID: x.Task.ID, Verb: task.VerbExecute})
+			x.answer(ctx, &rules.StateError{ID: x.Task.ID, Verb: rules.VerbExecute})
 			continue
 		}
 		x.Task, x.read = stored[i], true

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/tdf-framework/tdf/internal/rules"
 	"github.com/tdf-framework/tdf/internal/task"
 )
 
@@ -61,44 +62,44 @@ const (
 type Ending struct {
 	Way
 	Claim  string
-	Result task.Result
+	Result rules.Result
 	Reason string       // why the task is given back
 	Delay  task.Seconds // for Later
-	PutOff task.Time    // for Unfit: see [task.Task.ReleaseUnfit]
+	PutOff task.Time    // for Unfit: see [rules.ReleaseUnfit]
 	// Unstarted says, for Done, that no host could have started the program.
 	Unstarted bool
 }
 
 // Move returns the Move that reports the ending. If a task cannot be given back, the round fails instead: the ending is
 // then Done, and its Result says why. The Move has no verb if a round that timed out can have no such report.
-func (e *Ending) Move(t *task.Task) (m task.Move) {
+func (e *Ending) Move(t *task.Task) (m rules.Move) {
 	var err error
 	switch e.Way {
 	case TimedOut:
-		m, _ = t.TimeOut()
+		m, _ = rules.TimeOut(t)
 		if e.Result.Error == "" {
 			e.Result.Error = fmt.Sprintf("timed out: it ran for longer than %v s, and printed nothing to stderr",
 				t.Timeout)
 		}
 		m = m.WithResult(e.Result)
 	case Released:
-		m, err = t.Release(Short(e.Reason))
+		m, err = rules.Release(t, Short(e.Reason))
 	case Unclaimed:
-		m, err = t.Unclaim("its worker gives it back unstarted")
+		m, err = rules.Unclaim(t, "its worker gives it back unstarted")
 	case Later:
-		m, err = t.ReleaseLater(e.Delay, Short(e.Reason))
+		m, err = rules.ReleaseLater(t, e.Delay, Short(e.Reason))
 	case Unfit:
 		var ok bool
-		if m, ok = t.ReleaseUnfit(Short(e.Reason), e.PutOff); !ok {
+		if m, ok = rules.ReleaseUnfit(t, Short(e.Reason), e.PutOff); !ok {
 			e.Way, e.Result, e.Unstarted = Done, refused(e.Result, e.Reason), true
 		}
 	}
-	if errors.Is(err, task.ErrLastRound) {
+	if errors.Is(err, rules.ErrLastRound) {
 		e.Way = Done
 		e.Result = refused(e.Result, fmt.Sprintf("%s, and the task cannot be released: %v", e.Reason, err))
 	}
 	if e.Way == Done {
-		m, _ = t.Execute(e.Claim, e.Result)
+		m, _ = rules.Execute(t, e.Claim, e.Result)
 	}
 	m.Claim = e.Claim
 	return m
@@ -110,7 +111,7 @@ func (e *Ending) NotOpened(err error) {
 		e.Result.Subject(), e.Result.Exit))
 }
 
-func refused(r task.Result, reason string) task.Result {
+func refused(r rules.Result, reason string) rules.Result {
 	r.Refused, r.Reason = true, reason
 	return r
 }

@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/tdf-framework/tdf/internal/access"
+	"github.com/tdf-framework/tdf/internal/rules"
 	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/internal/worker/rounddir"
 	"github.com/tdf-framework/tdf/redisstate"
@@ -183,7 +184,7 @@ func (b *Broker) WriteDependencies(ctx context.Context, t *access.Token, id stri
 }
 
 // taskOf returns the task of a run, which must be one of the worker's own. The verb is for the error.
-func (b *Broker) taskOf(ctx context.Context, t *access.Token, id string, r Run, verb task.Verb) (*task.Task, error) {
+func (b *Broker) taskOf(ctx context.Context, t *access.Token, id string, r Run, verb rules.Verb) (*task.Task, error) {
 	s, err := parseSession(t, id)
 	if err != nil {
 		return nil, err
@@ -201,9 +202,9 @@ func (b *Broker) taskOf(ctx context.Context, t *access.Token, id string, r Run, 
 	of := stored[0].Task
 	switch {
 	case of == nil || of.Rounds.At(r.Round).Claim != r.Claim: // the error says nothing about the task of another worker
-		return nil, &task.StateError{ID: r.ID, Verb: verb}
+		return nil, &rules.StateError{ID: r.ID, Verb: verb}
 	case of.State != task.Running || of.Round != r.Round:
-		return nil, &task.StateError{ID: r.ID, Verb: verb, State: of.State, Round: of.Round}
+		return nil, &rules.StateError{ID: r.ID, Verb: verb, State: of.State, Round: of.Round}
 	}
 	return of, nil
 }

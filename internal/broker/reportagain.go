@@ -6,6 +6,7 @@ import (
 	"errors"
 	"strings"
 
+	"github.com/tdf-framework/tdf/internal/rules"
 	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate"
 	"github.com/tdf-framework/tdf/redisstate/conn"
@@ -19,7 +20,7 @@ func (b *Broker) answerAgain(ctx context.Context, over []*reportDelivery) error 
 	for _, x := range over {
 		switch {
 		case x.Task == nil:
-			x.refuse(&task.StateError{ID: x.ID, Verb: task.VerbExecute})
+			x.refuse(&rules.StateError{ID: x.ID, Verb: rules.VerbExecute})
 		case x.Task.Round == x.Round:
 			refused = x.answerFrom(x.Task, refused)
 		default:
@@ -32,7 +33,7 @@ func (b *Broker) answerAgain(ctx context.Context, over []*reportDelivery) error 
 			return err
 		}
 		for i, x := range all {
-			if x.refuse(&task.StateError{ID: x.ID, Verb: task.VerbExecute}); stored[i].Task != nil {
+			if x.refuse(&rules.StateError{ID: x.ID, Verb: rules.VerbExecute}); stored[i].Task != nil {
 				refused = x.answerFrom(stored[i].Task, refused)
 			}
 		}
@@ -50,11 +51,11 @@ func (x *reportDelivery) answerFrom(t *task.Task, refused []*reportDelivery) []*
 	gives := x.Action == "release" || x.Action == "time_out" || x.Later != nil || x.Unfit
 	switch {
 	case r.Claim != x.Run.Claim: // another worker's task, of which the answer says nothing
-		x.refuse(&task.StateError{ID: x.ID, Verb: task.VerbExecute})
+		x.refuse(&rules.StateError{ID: x.ID, Verb: rules.VerbExecute})
 		return refused
 	case x.Action == "time_out" && r.TimedOutAt > 0:
 	case !executed && !(released && gives):
-		x.refuse(&task.StateError{ID: x.ID, Verb: task.VerbExecute, State: t.State, Round: t.Round})
+		x.refuse(&rules.StateError{ID: x.ID, Verb: rules.VerbExecute, State: t.State, Round: t.Round})
 		return refused
 	case executed && r.Exit == "":
 		refused = append(refused, x)

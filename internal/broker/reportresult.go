@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/tdf-framework/tdf/internal/bundle"
+	"github.com/tdf-framework/tdf/internal/rules"
 	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/internal/worker/record"
 	"github.com/tdf-framework/tdf/internal/worker/rounddir"
@@ -79,8 +80,8 @@ func (r *Report) exit() string {
 }
 
 // resultAt returns the result of the round, which ends now. So a result that Redis gets in time is in time.
-func (x *reportDelivery) resultAt(now task.Time) task.Result {
-	r := task.Result{
+func (x *reportDelivery) resultAt(now task.Time) rules.Result {
+	r := rules.Result{
 		Permanent: x.Permanent, InProcess: true, CPUSeconds: task.Seconds(x.CPUSeconds), MaxRSS: x.MaxRSS,
 		JSON: string(x.Result),
 	}
@@ -121,7 +122,7 @@ func shorten(text string, had int64) (string, int64) {
 }
 
 // addFiles adds the files of the report to a round that has succeeded. Without them, people would miss the files later.
-func (x *reportDelivery) addFiles(r *task.Result) (err error) {
+func (x *reportDelivery) addFiles(r *rules.Result) (err error) {
 	files, err := x.addMade(r)
 	if err != nil {
 		return err
@@ -153,7 +154,7 @@ func (x *reportDelivery) addFiles(r *task.Result) (err error) {
 }
 
 // addMade adds the blobs of the report, and returns the paths of those that are files.
-func (x *reportDelivery) addMade(r *task.Result) (files []string, err error) {
+func (x *reportDelivery) addMade(r *rules.Result) (files []string, err error) {
 	if err := task.CheckBlobs("made", x.Made); err != nil {
 		return nil, err
 	}

@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"context"
 
-	"github.com/tdf-framework/tdf/internal/task"
+	"github.com/tdf-framework/tdf/internal/rules"
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
@@ -18,9 +18,9 @@ type Applier interface {
 func Undo(ctx context.Context, s Applier, worker, why string, claims ...redisstate.Claim) error {
 	var units []redisstate.Unit
 	for _, x := range claims {
-		if m, err := x.Task.Release(why); err == nil {
+		if m, err := rules.Release(x.Task, why); err == nil {
 			m.Claim = x.ID
-			units = append(units, redisstate.Unit{Moves: []task.Move{m}})
+			units = append(units, redisstate.Unit{Moves: []rules.Move{m}})
 		}
 	}
 	_, err := s.Apply(ctx, worker, units...)
@@ -28,14 +28,14 @@ func Undo(ctx context.Context, s Applier, worker, why string, claims ...redissta
 }
 
 // Sound returns the claims whose tasks can be run, and Moves that let the others fail.
-func Sound(all []redisstate.Claim) (sound []redisstate.Claim, failed []task.Move) {
+func Sound(all []redisstate.Claim) (sound []redisstate.Claim, failed []rules.Move) {
 	for _, x := range all {
 		_, _, wrong := x.Task.Arguments()
 		if wrong = cmp.Or(x.Invalid, wrong); wrong == nil {
 			sound = append(sound, x)
 			continue
 		}
-		end := Ending{Claim: x.ID, Result: task.Result{Refused: true, Reason: wrong.Error(), InProcess: true}}
+		end := Ending{Claim: x.ID, Result: rules.Result{Refused: true, Reason: wrong.Error(), InProcess: true}}
 		failed = append(failed, end.Move(x.Task))
 	}
 	return sound, failed

@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/tdf-framework/tdf/internal/class"
+	"github.com/tdf-framework/tdf/internal/rules"
 	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate"
 	"github.com/tdf-framework/tdf/redisstate/presence"
@@ -70,7 +71,7 @@ func (w *witness) see(ctx context.Context, id int64) (x sight, err error) {
 		return x, err
 	}
 	if stored.Task == nil {
-		return x, &task.StateError{ID: id, Verb: task.VerbRelease}
+		return x, &rules.StateError{ID: id, Verb: rules.VerbRelease}
 	}
 	tried, need := stored.Task.NamesNotOn(), stored.Task.Requirement()
 	for _, r := range stored.Task.Rounds {

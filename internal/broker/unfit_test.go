@@ -9,6 +9,7 @@ import (
 	"github.com/tdf-framework/tdf/internal/access"
 	"github.com/tdf-framework/tdf/internal/class"
 	"github.com/tdf-framework/tdf/internal/expect"
+	"github.com/tdf-framework/tdf/internal/rules"
 	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate"
 	"github.com/tdf-framework/tdf/redisstate/presence"
@@ -63,7 +64,7 @@ func (s *countingStore) Apply(_ context.Context, _ string, units ...redisstate.U
 	return make([]redisstate.Outcome, len(units)), nil
 }
 
-func (s *countingStore) Execute(_ context.Context, _ string, moves ...task.Move) ([]redisstate.Outcome, error) {
+func (s *countingStore) Execute(_ context.Context, _ string, moves ...rules.Move) ([]redisstate.Outcome, error) {
 	return make([]redisstate.Outcome, len(moves)), nil
 }
 
@@ -87,7 +88,7 @@ func TestReportsOfFailuresReadOnce(t *testing.T) {
 			for i := range all {
 				all[i] = &Delivery{Task: s.task(int64(i + 1)), Ending: Ending{Way: Unfit}}
 				if i%2 == 0 {
-					all[i].Ending = Ending{Unstarted: true, Result: task.Result{Refused: true, Reason: long}}
+					all[i].Ending = Ending{Unstarted: true, Result: rules.Result{Refused: true, Reason: long}}
 				}
 			}
 			_, err := NewDirect(s, "w", class.Offer{}, 60).Exchange(t.Context(), t.Context(), nil, all...)

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/tdf-framework/tdf/internal/rules"
 	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate"
 )
@@ -191,7 +192,7 @@ func noOrphans(h *history, violated report) {
 
 // A transition of a log.
 type transition struct {
-	verb task.Verb
+	verb rules.Verb
 	to   task.State
 }
 
@@ -200,19 +201,19 @@ var notes = []struct {
 	beginning string
 	transition
 }{
-	{"open: what it waited for has ended", transition{task.VerbUnblock, task.Open}},
-	{"open: a new place in the queue", transition{task.VerbRescore, task.Open}},
-	{"open", transition{task.VerbOpen, task.Open}},
-	{"running: its lease counts from now", transition{task.VerbRescore, task.Running}},
-	{"running", transition{task.VerbClaim, task.Running}},
-	{"executed", transition{task.VerbExecute, task.Executed}},
-	{"succeeded", transition{task.VerbSucceed, task.Succeeded}},
-	{"failed, reopened", transition{task.VerbFail, task.Open}},
-	{"failed: ", transition{task.VerbReject, task.Failed}},
-	{"failed", transition{task.VerbFail, task.Failed}},
-	{"released: ", transition{task.VerbRelease, task.Open}},
-	{"unclaimed: ", transition{task.VerbUnclaim, task.Open}},
-	{"archived", transition{task.VerbArchive, task.Archived}},
+	{"open: what it waited for has ended", transition{rules.VerbUnblock, task.Open}},
+	{"open: a new place in the queue", transition{rules.VerbRescore, task.Open}},
+	{"open", transition{rules.VerbOpen, task.Open}},
+	{"running: its lease counts from now", transition{rules.VerbRescore, task.Running}},
+	{"running", transition{rules.VerbClaim, task.Running}},
+	{"executed", transition{rules.VerbExecute, task.Executed}},
+	{"succeeded", transition{rules.VerbSucceed, task.Succeeded}},
+	{"failed, reopened", transition{rules.VerbFail, task.Open}},
+	{"failed: ", transition{rules.VerbReject, task.Failed}},
+	{"failed", transition{rules.VerbFail, task.Failed}},
+	{"released: ", transition{rules.VerbRelease, task.Open}},
+	{"unclaimed: ", transition{rules.VerbUnclaim, task.Open}},
+	{"archived", transition{rules.VerbArchive, task.Archived}},
 }
 
 // transitionOf returns the transition of a line of a log. Its verb is "" if the line is none of a transition that
@@ -221,9 +222,9 @@ func transitionOf(line string) transition {
 	_, note, _ := strings.Cut(line, ": ")
 	if strings.HasPrefix(note, "lost with its worker ") {
 		if strings.HasSuffix(note, ", reopened") {
-			return transition{task.VerbLose, task.Open}
+			return transition{rules.VerbLose, task.Open}
 		}
-		return transition{task.VerbLose, task.Failed}
+		return transition{rules.VerbLose, task.Failed}
 	}
 	for _, n := range notes {
 		if strings.HasPrefix(note, n.beginning) {
@@ -241,14 +242,14 @@ func legal(h *history, violated report) {
 		log := strings.ReplaceAll(t.Task.Log, ": executed, ", ": executed\n: ")
 		for line := range strings.SplitSeq(log, "\n") {
 			step := transitionOf(line)
-			n := slices.IndexFunc(task.Transitions, func(tr task.Transition) bool {
+			n := slices.IndexFunc(rules.Transitions, func(tr rules.Transition) bool {
 				return tr.Verb == step.verb && tr.To == step.to && slices.Contains(tr.From, state)
 			})
 			if n < 0 {
 				violated(t.ID, "after it was %q in round %d, the log has the line %q", state, round, line)
 				break
 			}
-			row := task.Transitions[n]
+			row := rules.Transitions[n]
 			state = row.To
 			counts[row.Counts]++
 			if row.NewRound {
@@ -266,7 +267,7 @@ func legal(h *history, violated report) {
 				violated(t.ID, "its counter %s is %d, but by its log %d", counter, n, counts[counter])
 			}
 		}
-		if text := t.Placement().Task.CounterMismatch(); text != "" {
+		if text := rules.CounterMismatch(t.Placement().Task); text != "" {
 			violated(t.ID, "%s", text)
 		}
 	}
@@ -286,9 +287,9 @@ func oneResult(h *history, violated report) {
 		executed := 0
 		for line := range strings.SplitSeq(t.Task.Log, "\n") {
 			switch transitionOf(line).verb {
-			case task.VerbClaim:
+			case rules.VerbClaim:
 				executed = 0
-			case task.VerbExecute:
+			case rules.VerbExecute:
 				executed++
 			}
 			if executed > 1 {

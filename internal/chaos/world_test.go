@@ -13,6 +13,7 @@ import (
 	"github.com/tdf-framework/tdf/internal/config"
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/redistest"
+	"github.com/tdf-framework/tdf/internal/rules"
 	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/manager"
 	"github.com/tdf-framework/tdf/program"
@@ -204,7 +205,7 @@ func (w *world) audit() {
 	expect.Eventually(w, "servers have corrected times in the future", func() bool {
 		ahead = nil
 		for _, f := range expect.Result(w.store.Check(w.Context())).Value(w) {
-			if f.Repair.Verb == task.VerbRescore || !f.Repair.Repair { // its entry in due may lie in the future, too
+			if f.Repair.Verb == rules.VerbRescore || !f.Repair.Repair { // its entry in due may lie in the future, too
 				ahead = append(ahead, f)
 			} else {
 				w.found = append(w.found, f)

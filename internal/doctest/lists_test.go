@@ -13,7 +13,7 @@ import (
 
 	"github.com/tdf-framework/tdf/internal/access"
 	"github.com/tdf-framework/tdf/internal/expect"
-	"github.com/tdf-framework/tdf/internal/task"
+	"github.com/tdf-framework/tdf/internal/rules"
 )
 
 // Tables of pages list exactly the names that the code has. Each table is found by its head.
@@ -26,8 +26,8 @@ func TestLists(t *testing.T) {
 	for _, m := range route.FindAllStringSubmatch(read(t, "internal/web/taskmaster/taskmaster.go"), -1) {
 		taskmaster = append(taskmaster, strings.ToUpper(m[1])+" "+m[2])
 	}
-	for _, tr := range task.Transitions {
-		if slices.Contains(tr.By, task.Manager) && tr.Verb != task.VerbOpen && tr.Verb != task.VerbReplace {
+	for _, tr := range rules.Transitions {
+		if slices.Contains(tr.By, rules.Manager) && tr.Verb != rules.VerbOpen && tr.Verb != rules.VerbReplace {
 			byHand = append(byHand, string(tr.Verb))
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/tdf-framework/tdf/internal/expect"
+	"github.com/tdf-framework/tdf/internal/rules"
 	"github.com/tdf-framework/tdf/internal/task"
 )
 
@@ -35,7 +36,7 @@ func text(e ast.Expr) (string, bool) {
 // The page lists exactly the keys that the code builds.
 func TestKeys(t *testing.T) {
 	var built []string
-	for _, list := range task.Lists {
+	for _, list := range rules.Lists {
 		built = append(built, string(list))
 	}
 	ast.Inspect(syntax(t, "redisstate/keys/keys.go"), func(n ast.Node) bool {
@@ -95,7 +96,7 @@ func constants(t testing.TB, path string, prefixes ...string) []string {
 
 // The page lists exactly the properties that the code names.
 func TestProperties(t *testing.T) {
-	properties := append(constants(t, "internal/task/parse.go", "field", "Field"), constants(t, "internal/task/transition.go", "Counter")...)
+	properties := append(constants(t, "internal/task/parse.go", "field", "Field"), constants(t, "internal/task/task.go", "Counter")...)
 	for _, p := range task.PropertyTable {
 		properties = append(properties, p.Name)
 	}

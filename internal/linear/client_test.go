@@ -10,6 +10,7 @@ import (
 
 	"github.com/tdf-framework/tdf/internal/config"
 	"github.com/tdf-framework/tdf/internal/redistest"
+	"github.com/tdf-framework/tdf/internal/rules"
 	"github.com/tdf-framework/tdf/internal/server"
 	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/internal/testspace"
@@ -33,7 +34,7 @@ type client struct {
 	old   []*redisstate.Store // connections of processes that have crashed
 	sent  sent
 	calls int
-	later []task.Move // decided from what an earlier step has read
+	later []rules.Move // decided from what an earlier step has read
 }
 
 func newClient(h *history, i int, r *rand.Rand) *client {
@@ -154,7 +155,7 @@ func (c *client) open(ctx context.Context) {
 	unknown := c.unknown(ctx, "open", err)
 	ops := make([]op, len(definitions))
 	for i, d := range definitions {
-		ops[i] = op{kind: string(task.VerbOpen), input: d.Input}
+		ops[i] = op{kind: string(rules.VerbOpen), input: d.Input}
 		if i < len(opened) {
 			ops[i].id, ops[i].existing = opened[i].ID, opened[i].Existing
 		}
@@ -172,7 +173,7 @@ func (c *client) openOnce(ctx context.Context) {
 		c.h.mu.Unlock()
 	}
 	begun := c.h.tick()
-	o := op{kind: string(task.VerbOpen), input: d.Input, once: true}
+	o := op{kind: string(rules.VerbOpen), input: d.Input, once: true}
 	in, err := c.store.Once(ctx, "request-"+d.Input, d.Input, func() error { return nil })
 	if err == nil {
 		var ids []int64
@@ -186,7 +187,7 @@ func (c *client) openOnce(ctx context.Context) {
 // turn reports some claims, and claims tasks.
 func (c *client) turn(ctx context.Context) {
 	r := redisstate.ClaimParams{Worker: c.nextCall(), Most: 1 + c.rand.IntN(3), Lease: c.lease()}
-	var moves []task.Move
+	var moves []rules.Move
 	var ops []op
 	if claims := c.h.held(); len(claims) > 0 {
 		for range c.rand.IntN(3) {
@@ -212,17 +213,17 @@ func (c *client) lease() task.Seconds {
 const longLease = task.Seconds(24 * 3600)
 
 // addReport adds the report of a claim, if none of its task is there.
-func (c *client) addReport(moves []task.Move, ops []op, x redisstate.Claim, forged string) ([]task.Move, []op) {
+func (c *client) addReport(moves []rules.Move, ops []op, x redisstate.Claim, forged string) ([]rules.Move, []op) {
 	for _, m := range moves {
 		if m.ID == x.Task.ID {
 			return moves, ops
 		}
 	}
-	result := task.Result{Output: x.ID, Exit: "0"}
+	result := rules.Result{Output: x.ID, Exit: "0"}
 	if c.chance(40) {
 		result.Error = "e"
 	}
-	m, err := x.Task.Execute(x.ID+forged, result)
+	m, err := rules.Execute(x.Task, x.ID+forged, result)
 	if err != nil {
 		c.h.problem("report", err)
 		return moves, ops
@@ -233,7 +234,7 @@ func (c *client) addReport(moves []task.Move, ops []op, x redisstate.Claim, forg
 	return append(moves, m), append(ops, opOf(m))
 }
 
-func opOf(m task.Move) op {
+func opOf(m rules.Move) op {
 	return op{
 		kind: string(m.Verb), id: m.ID, from: m.From, to: m.To, round: m.Round, next: m.Next,
 		claim: m.Claim, fenced: m.Due != "", result: m.HasResult(),
@@ -257,9 +258,9 @@ func (c *client) report(ctx context.Context) {
 }
 
 // outcomes records the outcomes of moves.
-func (c *client) outcomes(begun int64, unknown bool, moves []task.Move, ops []op, outcomes []redisstate.Outcome) {
+func (c *client) outcomes(begun int64, unknown bool, moves []rules.Move, ops []op, outcomes []redisstate.Outcome) {
 	for i := range outcomes {
-		var state *task.StateError
+		var state *rules.StateError
 		var unique *task.UniqueError
 		switch err := outcomes[i].Err; {
 		case errors.As(err, &unique):
@@ -298,7 +299,7 @@ func (c *client) renew(ctx context.Context, claims []redisstate.Claim, lease tas
 	o := op{kind: kindRenew, from: task.Running, id: x.Task.ID, round: x.Task.Round, claim: x.ID, long: lease == longLease}
 	unknown := c.unknown(ctx, "renew", err)
 	if !unknown && renewed.Lost[0] != nil {
-		var state *task.StateError
+		var state *rules.StateError
 		if !errors.As(renewed.Lost[0], &state) {
 			c.h.problem("renew", renewed.Lost[0])
 			return
@@ -330,13 +331,13 @@ func (c *client) move(ctx context.Context) {
 	c.h.record(begun, false, reads...)
 	c.rand.Shuffle(len(c.later), func(i, j int) { c.later[i], c.later[j] = c.later[j], c.later[i] })
 	var units []redisstate.Unit
-	var moves []task.Move
+	var moves []rules.Move
 	var ops []op
 	used := map[int64]bool{}
 	for _, m := range c.later[:min(len(c.later), 1+c.rand.IntN(3))] {
 		if !used[m.ID] {
 			used[m.ID] = true
-			units, moves, ops = append(units, redisstate.Unit{Moves: []task.Move{m}}), append(moves, m), append(ops, opOf(m))
+			units, moves, ops = append(units, redisstate.Unit{Moves: []rules.Move{m}}), append(moves, m), append(ops, opOf(m))
 		}
 	}
 	c.later = c.later[min(len(c.later), 3):] // some moves are never made, and some are made again
@@ -354,17 +355,17 @@ func (c *client) move(ctx context.Context) {
 }
 
 // decide returns a move of a manager or of an operator.
-func (c *client) decide(t *task.Task) (m task.Move, ok bool) {
+func (c *client) decide(t *task.Task) (m rules.Move, ok bool) {
 	var err error
 	switch {
 	case t.State.Settled() && c.chance(60) && (t.Unique == "" || c.chance(60)):
-		m, err = t.Archive()
+		m, err = rules.Archive(t)
 	case t.State.Finished():
-		m, err = t.Reopen()
+		m, err = rules.Reopen(t)
 	case t.State == task.Running && c.chance(30):
-		m, err = t.Requeue(false)
+		m, err = rules.Requeue(t, false)
 	case t.State != task.Executed && c.chance(8):
-		m, err = t.Cancel()
+		m, err = rules.Cancel(t)
 	default:
 		return m, false
 	}
@@ -394,7 +395,7 @@ func (s watched) Apply(ctx context.Context, who string, units ...redisstate.Unit
 	outcomes, err := s.Store.Apply(ctx, who, units...)
 	for i, u := range units {
 		m := u.Moves[0]
-		if !slices.ContainsFunc(task.Transitions, func(tr task.Transition) bool { return tr.Verb == m.Verb }) {
+		if !slices.ContainsFunc(rules.Transitions, func(tr rules.Transition) bool { return tr.Verb == m.Verb }) {
 			continue
 		}
 		var o []redisstate.Outcome

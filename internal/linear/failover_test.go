@@ -13,6 +13,7 @@ import (
 	"github.com/tdf-framework/tdf/internal/config"
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/redistest"
+	"github.com/tdf-framework/tdf/internal/rules"
 	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/internal/testspace"
 	"github.com/tdf-framework/tdf/redisstate"
@@ -55,7 +56,7 @@ func (w *writer) open(s *redisstate.Store) {
 	d := w.h.add(task.Defaults("p", "rsync:/p/run.sh", ""))
 	begun := w.h.tick()
 	ids, err := s.Open(w.h.Context(), w.name, d)
-	o := op{kind: string(task.VerbOpen), input: d.Input}
+	o := op{kind: string(rules.VerbOpen), input: d.Input}
 	if !w.unknown(err) {
 		o.id = ids[0]
 		w.tasks = append(w.tasks, o.id)
@@ -79,14 +80,16 @@ func (w *writer) move(s *redisstate.Store) {
 		return
 	}
 	t := stored.Task
-	decide := map[task.State]func() (task.Move, error){task.Open: t.Cancel, task.Expired: t.Archive, task.Archived: t.Reopen}
-	m, err := decide[t.State]()
+	decide := map[task.State]func(*task.Task) (rules.Move, error){
+		task.Open: rules.Cancel, task.Expired: rules.Archive, task.Archived: rules.Reopen,
+	}
+	m, err := decide[t.State](t)
 	if err != nil {
 		w.h.problem("decide", err)
 		return
 	}
 	begun := w.h.tick()
-	_, err = s.Apply(w.h.Context(), w.name, redisstate.Unit{Moves: []task.Move{m}})
+	_, err = s.Apply(w.h.Context(), w.name, redisstate.Unit{Moves: []rules.Move{m}})
 	w.h.record(begun, w.unknown(err), opOf(m))
 	if err != nil {
 		w.tasks = append(w.tasks[:i], w.tasks[i+1:]...)

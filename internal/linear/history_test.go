@@ -17,6 +17,7 @@ import (
 	"github.com/tdf-framework/tdf/internal/config"
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/redistest"
+	"github.com/tdf-framework/tdf/internal/rules"
 	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/internal/testspace"
 	"github.com/tdf-framework/tdf/redisstate"
@@ -252,7 +253,7 @@ func (h *history) recordClaims(begun int64, unknown bool, worker string, long bo
 	var ops []op
 	for _, c := range claims {
 		ops = append(ops, op{
-			kind: string(task.VerbClaim), input: c.Task.Input, id: c.Task.ID, round: c.Task.Round, claim: c.ID, long: long,
+			kind: string(rules.VerbClaim), input: c.Task.Input, id: c.Task.ID, round: c.Task.Round, claim: c.ID, long: long,
 		})
 	}
 	ends := h.record(begun, false, ops...)
@@ -261,7 +262,7 @@ func (h *history) recordClaims(begun int64, unknown bool, worker string, long bo
 	if unknown {
 		ends = never
 	}
-	h.claiming[worker] = op{kind: string(task.VerbClaim), call: begun, ends: ends, long: long}
+	h.claiming[worker] = op{kind: string(rules.VerbClaim), call: begun, ends: ends, long: long}
 	for _, o := range ops {
 		h.answered[nameOfRound(worker, o.id, o.round)] = true
 	}

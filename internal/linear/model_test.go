@@ -10,6 +10,7 @@ import (
 
 	"github.com/anishathalye/porcupine"
 
+	"github.com/tdf-framework/tdf/internal/rules"
 	"github.com/tdf-framework/tdf/internal/task"
 )
 
@@ -81,7 +82,7 @@ func (o op) String() string {
 // mayFail reports whether the outcome of the call is unknown, so that it may have changed nothing. An open or a claim
 // without an answer is in a history only if it has changed something.
 func (o op) mayFail() bool {
-	return o.ends == never && o.kind != string(task.VerbOpen) && o.kind != string(task.VerbClaim)
+	return o.ends == never && o.kind != string(rules.VerbOpen) && o.kind != string(rules.VerbClaim)
 }
 
 // A taskState is what the model of a task knows of it.
@@ -114,18 +115,18 @@ func (s taskState) fits(o op) bool {
 // stepTask is the model of one task: a state machine.
 func stepTask(s taskState, o op) (bool, taskState) {
 	switch {
-	case o.kind == string(task.VerbOpen):
+	case o.kind == string(rules.VerbOpen):
 		if o.once && s.id == o.id {
 			return true, s
 		}
-		return s.id == 0, taskState{id: o.id, state: task.Open, claim: task.NoClaim}
+		return s.id == 0, taskState{id: o.id, state: task.Open, claim: rules.NoClaim}
 	case o.kind == kindRead || o.refused:
 		return stepRefused(s, o)
 	case s.id != o.id:
 		return false, s
 	case o.kind == kindGone:
 		return s.round > o.round || s.round == o.round && s.state != task.Open && s.state != task.Running, s
-	case o.kind == string(task.VerbClaim):
+	case o.kind == string(rules.VerbClaim):
 		ok := s.state == task.Open && s.round == o.round && !o.overdue
 		s.state, s.claim, s.long = task.Running, o.claim, o.long
 		return ok, s
@@ -140,13 +141,13 @@ func stepTask(s taskState, o op) (bool, taskState) {
 }
 
 func (s taskState) move(o op) (bool, taskState) {
-	ok := s.fits(o) && (o.kind != string(task.VerbLose) || !s.long)
+	ok := s.fits(o) && (o.kind != string(rules.VerbLose) || !s.long)
 	s.state, s.round = o.to, o.next
 	if o.result {
 		s.done += o.claim + ";"
 	}
 	if o.next != o.round {
-		s.claim, s.long = task.NoClaim, false
+		s.claim, s.long = rules.NoClaim, false
 	}
 	return ok, s
 }
@@ -187,12 +188,12 @@ func stepKey(s keyState, o op) (bool, keyState) {
 		return s.holder == o.id, s
 	case o.holder != 0:
 		return s.holder == o.holder, s
-	case o.kind == string(task.VerbOpen):
+	case o.kind == string(rules.VerbOpen):
 		if o.once && s.holder == o.id {
 			return true, s
 		}
 		return free, keyState{o.id, o.overdue && !archived}
-	case o.kind == string(task.VerbReopen):
+	case o.kind == string(rules.VerbReopen):
 		return free || s.holder == o.id, keyState{o.id, o.overdue && !archived}
 	case s.holder != o.id:
 	case o.result: // an accepted report may repeat another one, which said something else
@@ -213,7 +214,7 @@ func stepLimit(s string, o op) (bool, string) {
 	switch o.kind {
 	case kindUse:
 		return len(running) == o.running, s
-	case string(task.VerbClaim):
+	case string(rules.VerbClaim):
 		if len(running) >= atMost {
 			return false, s
 		}
@@ -251,7 +252,7 @@ func newView[S comparable](name string, step func(S, op) (bool, S), part func(o 
 
 var views = []view{
 	newView("id", stepID, func(o op) string {
-		if o.kind == string(task.VerbOpen) && !o.existing {
+		if o.kind == string(rules.VerbOpen) && !o.existing {
 			return fmt.Sprint(o.id)
 		}
 		return ""
@@ -270,7 +271,7 @@ var views = []view{
 	}),
 	newView("limit", stepLimit, func(o op) string {
 		leaves := o.from == task.Running && o.kind != kindRenew
-		if !o.refused && (leaves || o.kind == kindUse || o.kind == string(task.VerbClaim)) {
+		if !o.refused && (leaves || o.kind == kindUse || o.kind == string(rules.VerbClaim)) {
 			return o.limit
 		}
 		return ""

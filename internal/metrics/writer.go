@@ -8,6 +8,7 @@ import (
 	dto "github.com/prometheus/client_model/go"
 
 	"github.com/tdf-framework/tdf/internal/admin"
+	"github.com/tdf-framework/tdf/internal/rules"
 	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate"
 	"github.com/tdf-framework/tdf/redisstate/counts"
@@ -161,7 +162,7 @@ func (w *writer) counts() {
 				finds[kind] += n
 			}
 		}
-		a.Transitions(func(verb task.Verb, to task.State, n int64) {
+		a.Transitions(func(verb rules.Verb, to task.State, n int64) {
 			transitions.add(float64(n), a.Queue, cmp.Or(string(to), "removed"), string(verb))
 		})
 		for kind, of := range spans {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/redistest"
+	"github.com/tdf-framework/tdf/internal/rules"
 	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/internal/testspace"
 	"github.com/tdf-framework/tdf/manager"
@@ -21,7 +22,7 @@ func TestCount(t *testing.T) {
 		expect.Result(m.Open(t.Context(), d)).OK(t)
 	}
 	refs := expect.Result(Refs(m.List(t.Context(), manager.Query{IDs: []int64{1, 2, 3}}))).Value(t)
-	expect.Result(m.Do(t.Context(), manager.Action{Verb: task.VerbCancel}, refs...)).OK(t)
+	expect.Result(m.Do(t.Context(), manager.Action{Verb: rules.VerbCancel}, refs...)).OK(t)
 	for _, q := range []manager.Query{
 		{},
 		{States: []task.State{task.Open}},

@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 
+	"github.com/tdf-framework/tdf/internal/rules"
 	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate"
 )
@@ -75,13 +76,13 @@ func (s *Server) repair(ctx context.Context, ids []int64, done Done) error {
 }
 
 // repairAll makes the repairs of findings that the grace period allows. It returns Redis's time and the grace period.
-func (s *Server) repairAll(ctx context.Context, found []redisstate.Finding, done Done) (now task.Time, g task.Grace,
+func (s *Server) repairAll(ctx context.Context, found []redisstate.Finding, done Done) (now task.Time, g rules.Grace,
 	err error,
 ) {
 	if now, g, err = s.watch.look(ctx); err != nil {
 		return now, g, err
 	}
-	var moves []task.Move
+	var moves []rules.Move
 	for i := range found {
 		if m := &found[i].Repair; m.Verb != "" && now >= g.Holds(m) {
 			moves = append(moves, *m)

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/tdf-framework/tdf/internal/rules"
 	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate"
 )
@@ -123,9 +124,9 @@ func (s *Server) removeGhosts(ctx context.Context, done Done) (last bool, err er
 	if s.audit.indexes, err = s.store.KeepIndexNames(ctx, next); err != nil {
 		return false, err
 	}
-	var moves []task.Move
+	var moves []rules.Move
 	for _, f := range ghosts {
-		twice := slices.ContainsFunc(moves, func(m task.Move) bool { return m.ID == f.ID })
+		twice := slices.ContainsFunc(moves, func(m rules.Move) bool { return m.ID == f.ID })
 		if !twice { // the next walk removes the id from its other indexes
 			moves = append(moves, f.Repair)
 		}
@@ -200,7 +201,7 @@ func (a *audit) ids(ctx context.Context, now task.Time, walks bool) ([]int64, er
 // newHead returns the tasks at the head of the open list that were not examined within headPause.
 func (a *audit) newHead(ctx context.Context, now task.Time) (ids []int64, err error) {
 	var head []int64
-	for _, list := range task.ListsOf(task.Open) {
+	for _, list := range rules.ListsOf(task.Open) {
 		page, err := a.store.List(ctx, list, "", 0, headExamined)
 		if err != nil {
 			return nil, err

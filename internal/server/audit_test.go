@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/tdf-framework/tdf/internal/expect"
+	"github.com/tdf-framework/tdf/internal/rules"
 	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate"
 	"github.com/tdf-framework/tdf/redisstate/callbacks"
@@ -53,7 +54,7 @@ func TestTaskArchivedByOriginalIsCompletedInTheNextRound(t *testing.T) {
 	d.Group, d.KeepArchived = "g", 3600
 	ids := s.open(d, d, d, d)
 	for range ids {
-		expect.NoError(s, s.execute(s.claim(60), task.Result{Exit: "0"}))
+		expect.NoError(s, s.execute(s.claim(60), rules.Result{Exit: "0"}))
 	}
 	s.round()
 	now := s.now()

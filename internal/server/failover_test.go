@@ -10,6 +10,7 @@ import (
 	"github.com/tdf-framework/tdf/internal/config"
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/redistest"
+	"github.com/tdf-framework/tdf/internal/rules"
 	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/manager"
 	"github.com/tdf-framework/tdf/redisstate"
@@ -183,9 +184,9 @@ func (f *failover) work(s *redisstate.Store, name string) {
 	for f.ctx.Err() == nil {
 		c, err := s.Claim(f.ctx, redisstate.ClaimParams{Worker: name, Most: 10, Lease: 1})
 		f.check(err, "claim")
-		var moves []task.Move
+		var moves []rules.Move
 		for _, claim := range c.Claims {
-			m, err := claim.Task.Execute(claim.ID, task.Result{Output: claim.Task.Input, Exit: "0"})
+			m, err := rules.Execute(claim.Task, claim.ID, rules.Result{Output: claim.Task.Input, Exit: "0"})
 			f.check(err, "decide")
 			moves = append(moves, m)
 		}

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/tdf-framework/tdf/internal/expect"
+	"github.com/tdf-framework/tdf/internal/rules"
 	"github.com/tdf-framework/tdf/internal/task"
 )
 
@@ -33,7 +34,7 @@ func TestHalt(t *testing.T) {
 		s.Helper()
 		c := s.claim(60)
 		expect.MustEqual(s, c.Task.ID, id, "claimed task")
-		s.execute(c, task.Result{Exit: "1", Error: "boom"})
+		s.execute(c, rules.Result{Exit: "1", Error: "boom"})
 	}
 	arm(halt)
 	fail(1)
@@ -45,7 +46,7 @@ func TestHalt(t *testing.T) {
 	is(false, 0)
 	arm(task.Pausable{Group: "g", Failures: 9})
 	arm(task.Pausable{Group: "empty", Failures: 9})
-	s.execute(s.claim(60), task.Result{Exit: "0"})
+	s.execute(s.claim(60), rules.Result{Exit: "0"})
 	is(false, 2)
 	expect.NoError(s, s.store.CloseGroup(s.Context(), "g"))
 	is(false, 1)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/tdf-framework/tdf/internal/class"
 	"github.com/tdf-framework/tdf/internal/expect"
+	"github.com/tdf-framework/tdf/internal/rules"
 	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate"
 )
@@ -126,7 +127,7 @@ func TestRunReturnsWaitingTasks(t *testing.T) {
 						expect.Compare(t, n, "<=", limit.AtMost)
 					}
 					for _, claim := range c.Claims {
-						expect.NoError(t, s.execute(claim, task.Result{Exit: "0"}))
+						expect.NoError(t, s.execute(claim, rules.Result{Exit: "0"}))
 						done++
 					}
 					if len(c.Claims) == 0 && !c.More {
@@ -198,7 +199,7 @@ func TestStaleMembersOfLimitPlaces(t *testing.T) {
 	s.claimAll("default")
 	s.do("ZADD", "$held:limit=db", 0, "x", 0, "2147483647 0000000001.000000 99")
 	s.do("HSET", "$task:2", "place", "default")
-	expect.NoError(t, s.execute(first, task.Result{Exit: "0"}))
+	expect.NoError(t, s.execute(first, rules.Result{Exit: "0"}))
 	var got []int64
 	for range 5 {
 		s.do("ZADD", "$held", "XX", 1, "limit=db")

@@ -12,6 +12,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/tdf-framework/tdf/internal/expect"
+	"github.com/tdf-framework/tdf/internal/rules"
 	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate"
 	"github.com/tdf-framework/tdf/redisstate/presence"
@@ -305,7 +306,7 @@ func TestAuditFindsAScoreInTheFuture(t *testing.T) {
 	findings := expect.Result(s.store.Check(s.Context())).Value(s)
 	expect.MustLen(s, findings, 1)
 	expect.MustEqual(s, findings[0].ID, 2)
-	expect.MustEqual(s, findings[0].Repair.Verb, task.VerbRescore)
+	expect.MustEqual(s, findings[0].Repair.Verb, rules.VerbRescore)
 	s.round()
 	expect.Equal(s, fmt.Sprint(s.claimable()), "[1 2]", "claimed")
 	s.checkConsistent()
@@ -324,7 +325,7 @@ func TestAuditFindsALeaseInTheFuture(t *testing.T) {
 	s.do("ZADD", "$due", ahead.String(), 1)
 	findings := expect.Result(s.store.Check(s.Context())).Value(s)
 	expect.MustLen(s, findings, 1)
-	expect.MustEqual(s, findings[0].Repair.Verb, task.VerbRescore)
+	expect.MustEqual(s, findings[0].Repair.Verb, rules.VerbRescore)
 	s.round()
 	lease := s.mustBe(1, task.Running, 0).LeaseUntil.Sub(s.now())
 	expect.True(s, lease <= 300, "the lease ends in", lease)

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/tdf-framework/tdf/internal/task"
+	"github.com/tdf-framework/tdf/internal/rules"
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
@@ -57,13 +57,13 @@ func (s *Server) link(ctx context.Context) (bool, error) {
 
 // putOffRefused puts off the removals that Redis has refused because unfinished tasks need the tasks or their outputs,
 // or may need them. These tasks are due again later.
-func (s *Server) putOffRefused(ctx context.Context, moves []task.Move, outcomes []redisstate.Outcome) error {
+func (s *Server) putOffRefused(ctx context.Context, moves []rules.Move, outcomes []redisstate.Outcome) error {
 	var later []redisstate.Unit
 	for i, o := range outcomes {
 		m := &moves[i]
-		if o.Err != nil && m.Spoils() && !errors.As(o.Err, new(*task.StateError)) {
+		if o.Err != nil && m.Spoils() && !errors.As(o.Err, new(*rules.StateError)) {
 			later = append(later,
-				redisstate.Unit{Moves: []task.Move{m.PutOff(!errors.Is(o.Err, redisstate.ErrUnlinked))}})
+				redisstate.Unit{Moves: []rules.Move{m.PutOff(!errors.Is(o.Err, redisstate.ErrUnlinked))}})
 		}
 	}
 	if len(later) == 0 {

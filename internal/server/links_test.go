@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/tdf-framework/tdf/internal/expect"
+	"github.com/tdf-framework/tdf/internal/rules"
 	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate"
 )
@@ -54,9 +55,9 @@ func (s *site) runAll(fails ...int64) (ran []int64) {
 		}
 		for _, claim := range c.Claims {
 			ran = append(ran, claim.Task.ID)
-			r := task.Result{Output: "out", Exit: "0"}
+			r := rules.Result{Output: "out", Exit: "0"}
 			if slices.Contains(fails, claim.Task.ID) {
-				r = task.Result{Error: "no", Exit: "1"}
+				r = rules.Result{Error: "no", Exit: "1"}
 			}
 			expect.NoError(s, s.execute(claim, r))
 		}
@@ -69,12 +70,12 @@ func (s *site) state(id int64) task.State {
 	return stored.Task.State
 }
 
-func (s *site) apply(m task.Move, err error) error {
+func (s *site) apply(m rules.Move, err error) error {
 	s.Helper()
 	if err != nil {
 		return err
 	}
-	outcomes := expect.Result(s.store.Apply(s.Context(), "user", redisstate.Unit{Moves: []task.Move{m}})).Value(s)
+	outcomes := expect.Result(s.store.Apply(s.Context(), "user", redisstate.Unit{Moves: []rules.Move{m}})).Value(s)
 	return outcomes[0].Err
 }
 
@@ -130,12 +131,12 @@ func TestFirstEndingCounts(t *testing.T) {
 	s.open(define())
 	s.open(after(1))
 	s.settle()
-	expect.NoError(s, s.execute(s.claim(60), task.Result{Error: "no"}))
-	m, ok := s.task(1).Settle(s.now(), nil)
+	expect.NoError(s, s.execute(s.claim(60), rules.Result{Error: "no"}))
+	m, ok := rules.Settle(s.task(1), s.now(), nil)
 	expect.MustTrue(s, ok, "task 1 is not settled")
-	for _, m := range []func() (task.Move, error){
-		func() (task.Move, error) { return m, nil },
-		func() (task.Move, error) { return s.task(1).Reopen() },
+	for _, m := range []func() (rules.Move, error){
+		func() (rules.Move, error) { return m, nil },
+		func() (rules.Move, error) { return rules.Reopen(s.task(1)) },
 	} {
 		expect.NoError(s, s.apply(m()))
 	}
@@ -155,15 +156,15 @@ func TestRetryOfABranch(t *testing.T) {
 	for id := int64(1); id <= 3; id++ {
 		s.mustBe(id, task.Failed, 0)
 	}
-	expect.NoError(s, s.apply(s.task(3).Reopen()))
+	expect.NoError(s, s.apply(rules.Reopen(s.task(3))))
 	s.runAll()
 	s.mustBe(3, task.Failed, 1) // its dependency is still failed
 	for id := int64(1); id <= 3; id++ {
-		expect.NoError(s, s.apply(s.task(id).Reopen()))
+		expect.NoError(s, s.apply(rules.Reopen(s.task(id))))
 	}
 	s.settle()
-	expect.NoError(s, s.apply(s.task(2).Cancel()))
-	expect.NoError(s, s.apply(s.task(2).Reopen()))
+	expect.NoError(s, s.apply(rules.Cancel(s.task(2))))
+	expect.NoError(s, s.apply(rules.Reopen(s.task(2))))
 	expect.Equal(s, fmt.Sprint(s.runAll()), "[1 2]")
 	s.mustBe(3, task.Failed, 2) // the first ending of task 2 was the cancellation
 	expect.Contains(s, s.task(3).LastError(), "task 2: expired")
@@ -178,12 +179,12 @@ func TestNeededTasksStay(t *testing.T) {
 	s.open(d)
 	s.open(after(1), afterAny(1))
 	s.settle()
-	expect.NoError(s, s.execute(s.claim(60), task.Result{Exit: "0"}))
+	expect.NoError(s, s.execute(s.claim(60), rules.Result{Exit: "0"}))
 	s.settle()
-	expect.Result(s.mustBe(1, task.Succeeded, 0).Remove()).FailsWith(s, task.ErrNeeded)
+	expect.Result(rules.Remove(s.mustBe(1, task.Succeeded, 0))).FailsWith(s, rules.ErrNeeded)
 	unaware := *s.task(1)
 	unaware.Dependents = 0
-	expect.Fails(s, s.apply(unaware.Remove()), ": unfinished tasks need it")
+	expect.Fails(s, s.apply(rules.Remove(&unaware)), ": unfinished tasks need it")
 	expect.Equal(s, fmt.Sprint(s.runAll()), "[2 3]")
 	s.do("ZADD", "$due", 1, 1)
 	s.settle()
@@ -206,10 +207,10 @@ func TestGroupDependencies(t *testing.T) {
 				expect.Equal(s, fmt.Sprint(s.runAll(4)), "[1 2 3 4]")
 				if archive {
 					for id := int64(1); id <= 4; id++ {
-						expect.NoError(s, s.apply(s.task(id).Archive()))
+						expect.NoError(s, s.apply(rules.Archive(s.task(id))))
 					}
 				}
-				unaware, err := s.task(1).Remove()
+				unaware, err := rules.Remove(s.task(1))
 				unaware.Group = "all"
 				if err == nil {
 					expect.Fails(s, s.apply(unaware, nil), "after_group")
@@ -400,7 +401,7 @@ func TestTwoServersShareAGraph(t *testing.T) {
 	for range 3 { // a retry waits again for the tasks that are retried after it
 		for id := int64(1); id <= n+1; id++ {
 			if one := s.task(id); one.State.Finished() && one.Outcome != string(task.Succeeded) {
-				expect.NoError(t, s.apply(one.Reopen()))
+				expect.NoError(t, s.apply(rules.Reopen(one)))
 			}
 		}
 		s.endRunning()
@@ -421,7 +422,7 @@ func (s *site) endRunning() {
 	ids := expect.Result(s.store.List(s.Context(), task.Running, "", 0, 1000)).Value(s)
 	for _, id := range ids {
 		one := s.task(id)
-		expect.NoError(s, s.execute(redisstate.Claim{Task: one, ID: one.Current().Claim}, task.Result{Exit: "0"}))
+		expect.NoError(s, s.execute(redisstate.Claim{Task: one, ID: one.Current().Claim}, rules.Result{Exit: "0"}))
 	}
 	s.runAll()
 }
@@ -433,11 +434,11 @@ func workAndSteer(ctx context.Context, store *redisstate.Store, r *rand.Rand, n 
 		return err
 	}
 	for _, claim := range c.Claims {
-		result := task.Result{Exit: "0"}
+		result := rules.Result{Exit: "0"}
 		if r.IntN(6) == 0 {
 			result.Error = "no"
 		}
-		m, err := claim.Task.Execute(claim.ID, result)
+		m, err := rules.Execute(claim.Task, claim.ID, result)
 		if err == nil {
 			_, err = store.Execute(ctx, "w", m)
 		}
@@ -445,7 +446,7 @@ func workAndSteer(ctx context.Context, store *redisstate.Store, r *rand.Rand, n 
 			return err
 		}
 	}
-	for _, steer := range []func(*task.Task) (task.Move, error){(*task.Task).Cancel, (*task.Task).Reopen} {
+	for _, steer := range []func(*task.Task) (rules.Move, error){rules.Cancel, rules.Reopen} {
 		stored, err := store.ReadOne(ctx, 1+r.Int64N(n), redisstate.Want{Fields: redisstate.Rules})
 		if err != nil {
 			return err
@@ -454,7 +455,7 @@ func workAndSteer(ctx context.Context, store *redisstate.Store, r *rand.Rand, n 
 			continue
 		}
 		if m, err := steer(stored.Task); err == nil {
-			if _, err := store.Apply(ctx, "user", redisstate.Unit{Moves: []task.Move{m}}); err != nil {
+			if _, err := store.Apply(ctx, "user", redisstate.Unit{Moves: []rules.Move{m}}); err != nil {
 				return err
 			}
 		}
@@ -468,11 +469,11 @@ func TestEntriesOfEarlierRounds(t *testing.T) {
 	s.open(define(), define())
 	s.open(after(1, 2))
 	s.settle()
-	for _, steer := range []func(*task.Task) (task.Move, error){(*task.Task).Cancel, (*task.Task).Reopen} {
+	for _, steer := range []func(*task.Task) (rules.Move, error){rules.Cancel, rules.Reopen} {
 		expect.NoError(s, s.apply(steer(s.task(3))))
 	}
 	s.settle()
-	expect.NoError(s, s.execute(s.claim(60), task.Result{Exit: "0"}))
+	expect.NoError(s, s.execute(s.claim(60), rules.Result{Exit: "0"}))
 	s.settle()
 	got := s.task(3)
 	expect.True(s, got.Waits(), "after the end of one of two dependencies", got.Current())
@@ -490,12 +491,12 @@ func TestDependenciesOfSeveralRounds(t *testing.T) {
 	d.MaxFails, d.After = 150, &task.Dependencies{Tasks: []int64{1}, Group: "g"}
 	s.open(d)
 	ends := []func(c redisstate.Claim) error{
-		func(c redisstate.Claim) error { return s.execute(c, task.Result{Error: "no"}) },
-		func(c redisstate.Claim) error { return s.apply(c.Task.Release("test")) },
-		func(c redisstate.Claim) error { return s.apply(s.task(c.Task.ID).Requeue(false)) },
+		func(c redisstate.Claim) error { return s.execute(c, rules.Result{Error: "no"}) },
+		func(c redisstate.Claim) error { return s.apply(rules.Release(c.Task, "test")) },
+		func(c redisstate.Claim) error { return s.apply(rules.Requeue(s.task(c.Task.ID), false)) },
 	}
 	for s.settle(); s.state(3) == task.Open && s.task(3).Waits(); s.settle() {
-		expect.NoError(t, s.execute(s.claim(60), task.Result{Exit: "0"}))
+		expect.NoError(t, s.execute(s.claim(60), rules.Result{Exit: "0"}))
 	}
 	for i := range 120 {
 		expect.NoError(t, ends[i%len(ends)](s.claim(60)))
@@ -519,7 +520,7 @@ func TestOutputsOfAnAwaitedGroup(t *testing.T) {
 	s.open(group)
 	s.settle()
 	for range 2 {
-		expect.NoError(t, s.execute(s.claim(60), task.Result{Output: "out", Exit: "0"}))
+		expect.NoError(t, s.execute(s.claim(60), rules.Result{Output: "out", Exit: "0"}))
 	}
 	for range 3 {
 		s.do("ZADD", "$due", "XX", 1, 1, 1, 2)
@@ -549,8 +550,8 @@ func TestLinkBeforeRemoval(t *testing.T) {
 	expect.MustEqual(t, fmt.Sprint(s.runAll()), "[1]")
 	group := define()
 	group.After = &task.Dependencies{Group: "g"}
-	m := expect.Result(s.task(1).Archive()).Value(t)
-	expect.Result(s.store.Apply(t.Context(), "manager", redisstate.Unit{Moves: []task.Move{m}, Open: []task.Properties{after(1), group}})).OK(t)
+	m := expect.Result(rules.Archive(s.task(1))).Value(t)
+	expect.Result(s.store.Apply(t.Context(), "manager", redisstate.Unit{Moves: []rules.Move{m}, Open: []task.Properties{after(1), group}})).OK(t)
 	expect.Equal(t, fmt.Sprint(s.runAll()), "[2]")
 	expect.NoError(t, s.store.CloseGroup(t.Context(), "g"))
 	expect.Equal(t, fmt.Sprint(s.runAll()), "[3]")
@@ -573,7 +574,7 @@ func TestAuditFindsUnheardEndings(t *testing.T) {
 			s.do("HDEL", "$task:1", "links")
 			expect.MustEqual(t, fmt.Sprint(s.runAll()), "[1 2]")
 			if archive {
-				expect.NoError(t, s.apply(s.task(1).Archive()))
+				expect.NoError(t, s.apply(rules.Archive(s.task(1))))
 			}
 			s.do("HSET", "$task:1", "links", 0)
 			findings := expect.Result(s.store.Check(t.Context())).Value(t)
@@ -596,7 +597,7 @@ func TestGroupThatWasEmpty(t *testing.T) {
 	s.open(inGroup("g"))
 	s.open(strict)
 	s.settle()
-	expect.NoError(s, s.execute(c, task.Result{Exit: "0"}))
+	expect.NoError(s, s.execute(c, rules.Result{Exit: "0"}))
 	expect.NoError(s, s.store.CloseGroup(s.Context(), "g"))
 	expect.Equal(s, fmt.Sprint(s.runAll()), "[2 3]")
 	s.nothingLeft()
@@ -646,13 +647,13 @@ func TestChangeOfAWaitingTask(t *testing.T) {
 	s.open(after(1))
 	soon := s.now().Add(60)
 	change := func() {
-		expect.NoError(s, s.apply(s.task(2).Change(task.Changes{EndBefore: new(soon.Std())})))
+		expect.NoError(s, s.apply(rules.Change(s.task(2), task.Changes{EndBefore: new(soon.Std())})))
 	}
 	change()
 	s.settle()
 	expect.Equal(s, s.due(2), soon, "due at")
-	expect.NoError(s, s.execute(s.claim(60), task.Result{Exit: "0"}))
-	m, _ := s.task(1).Settle(s.now(), nil)
+	expect.NoError(s, s.execute(s.claim(60), rules.Result{Exit: "0"}))
+	m, _ := rules.Settle(s.task(1), s.now(), nil)
 	expect.NoError(s, s.apply(m, nil))
 	expect.Result(s.store.HandleEndings(s.Context())).OK(s)
 	soon++
@@ -666,8 +667,8 @@ func TestEndingOfASettledResult(t *testing.T) {
 	s := newSite(t)
 	s.open(define(), after(1))
 	s.settle()
-	c, r := s.claim(60), task.Result{Exit: "0"}
-	m := expect.Result(c.Task.Execute(c.ID, r)).Value(s)
+	c, r := s.claim(60), rules.Result{Exit: "0"}
+	m := expect.Result(rules.Execute(c.Task, c.ID, r)).Value(s)
 	s.server.clock = func() time.Time { return s.server.links.looked }
 	expect.NoError(s, s.apply(m.Settled(c.Task, r), nil))
 	_, failed, err := s.server.settle(s.Context())
@@ -686,8 +687,8 @@ func TestEndOfAnAwaitedGroup(t *testing.T) {
 		s.settle()
 		for _, tokens := range []string{"0", "1"} { // for the first task, and for the last
 			s.do("DEL", "$wake:server")
-			c, r := s.claim(60), task.Result{Exit: "0"}
-			m := expect.Result(c.Task.Execute(c.ID, r)).Value(s)
+			c, r := s.claim(60), rules.Result{Exit: "0"}
+			m := expect.Result(rules.Execute(c.Task, c.ID, r)).Value(s)
 			outcomes := expect.Result(s.store.Execute(s.Context(), "w", m.Settled(c.Task, r))).Value(s)
 			expect.NoError(s, outcomes[0].Err)
 			expect.Equal(s, fmt.Sprint(s.do("LLEN", "$wake:server")), tokens)

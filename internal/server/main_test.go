@@ -16,6 +16,7 @@ import (
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/leaktest"
 	"github.com/tdf-framework/tdf/internal/redistest"
+	"github.com/tdf-framework/tdf/internal/rules"
 	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate"
 	"github.com/tdf-framework/tdf/redisstate/embedded"
@@ -121,9 +122,9 @@ func (s *site) claim(lease task.Seconds) redisstate.Claim {
 	return c.Claims[0]
 }
 
-func (s *site) execute(c redisstate.Claim, r task.Result) error {
+func (s *site) execute(c redisstate.Claim, r rules.Result) error {
 	s.Helper()
-	m := expect.Result(c.Task.Execute(c.ID, r)).Value(s)
+	m := expect.Result(rules.Execute(c.Task, c.ID, r)).Value(s)
 	outcomes := expect.Result(s.store.Execute(s.Context(), "w", m)).Value(s)
 	return outcomes[0].Err
 }

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/tdf-framework/tdf/internal/expect"
+	"github.com/tdf-framework/tdf/internal/rules"
 	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate"
 )
@@ -50,10 +51,10 @@ func TestOriginalTaskFromOpenToArchived(t *testing.T) {
 		expect.NoError(s, c.Invalid)
 		expect.MustEqual(s, c.Task.Input, "1")
 		expect.MustEqual(s, c.Task.MaxLosses, 3)
-		expect.NoError(s, s.execute(c, task.Result{Output: "out", Exit: "0"}))
+		expect.NoError(s, s.execute(c, rules.Result{Output: "out", Exit: "0"}))
 		s.round()
-		m := expect.Result(s.mustBe(1, task.Succeeded, 0).Archive()).Value(s)
-		s.server.apply(s.Context(), []task.Move{m}, Done{})
+		m := expect.Result(rules.Archive(s.mustBe(1, task.Succeeded, 0))).Value(s)
+		s.server.apply(s.Context(), []rules.Move{m}, Done{})
 		s.mustBe(1, task.Archived, 0)
 		s.checkConsistent()
 	})
@@ -179,7 +180,7 @@ func TestOriginalCommitIntoAnothersRound(t *testing.T) {
 	expect.MustEqual(s, s.round().Total(), 0, "the late commit was settled")
 	// The worker that holds the claim renews its lease, and its result counts.
 	expect.NoError(s, expect.Result(s.store.Renew(s.Context(), 60, renewal(c))).Value(s).Lost[0])
-	expect.NoError(s, s.execute(c, task.Result{Error: "mine"}))
+	expect.NoError(s, s.execute(c, rules.Result{Error: "mine"}))
 	s.round()
 	one := s.mustBe(1, task.Failed, 1)
 	expect.Equal(s, one.Fails, 1)
@@ -267,7 +268,7 @@ func TestStaleEntryInTransientLists(t *testing.T) {
 	s.open(define(), define())
 	s.claim(60)
 	c := s.claim(60)
-	s.execute(c, task.Result{Exit: "0"})
+	s.execute(c, rules.Result{Exit: "0"})
 	s.round()
 	s.do("ZADD", "$timeout", s.now().String(), "1")
 	s.do("ZADD", "$failure", s.now().String(), "2")
@@ -331,7 +332,7 @@ func TestBrokenKeys(t *testing.T) {
 	s.do("LPUSH", "$task:992", "a list")
 	s.open(define())
 	c := s.claim(60)
-	s.execute(c, task.Result{Exit: "0"})
+	s.execute(c, rules.Result{Exit: "0"})
 	s.round()
 	s.mustBe(c.Task.ID, task.Succeeded, 0)
 	left := s.do("ZCARD", "$due")

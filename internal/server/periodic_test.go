@@ -11,6 +11,7 @@ import (
 
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/redistest"
+	"github.com/tdf-framework/tdf/internal/rules"
 	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/internal/testlog"
 	"github.com/tdf-framework/tdf/redisstate"
@@ -56,8 +57,8 @@ func overlapping(p *task.Periodic, _ []task.Properties) { p.Overlap = task.Overl
 
 func (s *site) cancel(id int64) {
 	s.Helper()
-	m := expect.Result(s.task(id).Cancel()).Value(s)
-	outcomes := expect.Result(s.store.Apply(s.Context(), "ann", redisstate.Unit{Moves: []task.Move{m}})).Value(s)
+	m := expect.Result(rules.Cancel(s.task(id))).Value(s)
+	outcomes := expect.Result(s.store.Apply(s.Context(), "ann", redisstate.Unit{Moves: []rules.Move{m}})).Value(s)
 	expect.NoError(s, outcomes[0].Err)
 }
 
@@ -75,7 +76,7 @@ func TestPeriodicOpensEachTimeOnce(t *testing.T) {
 		expect.Contains(s, one.Log, "periodic p: open")
 		expect.Equal(s, s.record("p").IDs, []int64{1})
 		s.at(minute(2), 2, task.PeriodicSkipped, "such as task 1", 1)
-		s.execute(s.claim(60), task.Result{Exit: "0"})
+		s.execute(s.claim(60), rules.Result{Exit: "0"})
 		s.at(minute(3), 3, task.PeriodicSkipped, "such as task 1", 1)
 		s.round()
 		s.at(minute(4), 4, task.PeriodicOpened, "", 2)

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/tdf-framework/tdf/internal/rules"
 	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate"
 )
@@ -57,7 +58,7 @@ func (p *programs) endPart() {
 
 // keepPrograms renews the last use of the programs that the tasks of the last part of the walk name. Then it removes
 // unused programs.
-func (s *Server) keepPrograms(ctx context.Context, now task.Time, grace task.Grace) error {
+func (s *Server) keepPrograms(ctx context.Context, now task.Time, grace rules.Grace) error {
 	p := &s.audit.programs
 	stored, err := s.store.HasPrograms(ctx)
 	if err != nil {

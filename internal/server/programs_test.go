@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/tdf-framework/tdf/internal/expect"
+	"github.com/tdf-framework/tdf/internal/rules"
 	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate"
 )
@@ -116,7 +117,7 @@ func TestBlobsOfRoundsStay(t *testing.T) {
 		now := expect.Result(s.store.Now(s.Context())).Value(s)
 		srv.audit.programs = programs{walked: now.Add(-1)}
 		s.do("ZADD", "$blobs_used", now.Add(-task.BlobKeep-0.5).String(), made.SHA256)
-		expect.NoError(s, srv.keepPrograms(s.Context(), now, task.Grace{}))
+		expect.NoError(s, srv.keepPrograms(s.Context(), now, rules.Grace{}))
 		expect.Result(s.store.LostBlobs(s.Context(), made.SHA256)).Is(s, nil)
 	})
 }

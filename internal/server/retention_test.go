@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/tdf-framework/tdf/internal/expect"
+	"github.com/tdf-framework/tdf/internal/rules"
 	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate"
 )
@@ -15,7 +16,7 @@ func (s *site) finish(d task.Properties) int64 {
 	s.Helper()
 	d.Group = "g"
 	id := s.open(d)[0]
-	expect.NoError(s, s.execute(s.claim(60), task.Result{Output: "out", Exit: "0"}))
+	expect.NoError(s, s.execute(s.claim(60), rules.Result{Output: "out", Exit: "0"}))
 	s.round()
 	s.mustBe(id, task.Succeeded, 0)
 	return id
@@ -23,8 +24,8 @@ func (s *site) finish(d task.Properties) int64 {
 
 func (s *site) archive(id int64) {
 	s.Helper()
-	m := expect.Result(s.mustBe(id, task.Succeeded, 0).Archive()).Value(s)
-	outcomes := expect.Result(s.store.Apply(s.Context(), "manager", redisstate.Unit{Moves: []task.Move{m}})).Value(s)
+	m := expect.Result(rules.Archive(s.mustBe(id, task.Succeeded, 0))).Value(s)
+	outcomes := expect.Result(s.store.Apply(s.Context(), "manager", redisstate.Unit{Moves: []rules.Move{m}})).Value(s)
 	expect.NoError(s, outcomes[0].Err)
 }
 
@@ -179,10 +180,10 @@ func TestRetryAfterTheOutputsAreRemoved(t *testing.T) {
 	id := s.finish(d)
 	s.round()
 	expect.MustLen(s, s.written(id), 0, "it still")
-	m := expect.Result(s.mustBe(id, task.Succeeded, 0).Reopen()).Value(s)
-	outcomes := expect.Result(s.store.Apply(s.Context(), "user", redisstate.Unit{Moves: []task.Move{m}})).Value(s)
+	m := expect.Result(rules.Reopen(s.mustBe(id, task.Succeeded, 0))).Value(s)
+	outcomes := expect.Result(s.store.Apply(s.Context(), "user", redisstate.Unit{Moves: []rules.Move{m}})).Value(s)
 	expect.NoError(s, outcomes[0].Err)
-	expect.NoError(s, s.execute(s.claim(60), task.Result{Output: "again", Exit: "0"}))
+	expect.NoError(s, s.execute(s.claim(60), rules.Result{Output: "again", Exit: "0"}))
 	expect.Equal(s, fmt.Sprint(s.written(id)), "[1:output]", "before it is settled, it")
 	s.round()
 	s.round()
@@ -198,14 +199,14 @@ func TestOutputsOfARetriedTaskStay(t *testing.T) {
 	d.KeepOutputs = 3600
 	id := s.finish(d)
 	one := s.mustBeFinished(id)
-	remove, ok := one.Settle(one.Current().Entered[task.Succeeded].Add(3600), nil)
-	reopen, err := one.Reopen()
+	remove, ok := rules.Settle(one, one.Current().Entered[task.Succeeded].Add(3600), nil)
+	reopen, err := rules.Reopen(one)
 	expect.MustTrue(s, ok, remove, err)
-	expect.MustEqual(s, remove.Verb, task.VerbRemoveOutputs)
+	expect.MustEqual(s, remove.Verb, rules.VerbRemoveOutputs)
 	expect.NoError(s, err)
-	outcomes := expect.Result(s.store.Apply(s.Context(), "x", redisstate.Unit{Moves: []task.Move{reopen}})).Value(s)
+	outcomes := expect.Result(s.store.Apply(s.Context(), "x", redisstate.Unit{Moves: []rules.Move{reopen}})).Value(s)
 	expect.NoError(s, outcomes[0].Err)
-	outcomes, err = s.store.Apply(s.Context(), "x", redisstate.Unit{Moves: []task.Move{remove}})
+	outcomes, err = s.store.Apply(s.Context(), "x", redisstate.Unit{Moves: []rules.Move{remove}})
 	expect.NoError(s, err)
 	expect.Fails(s, outcomes[0].Err, "")
 	expect.Len(s, s.written(id), 2)

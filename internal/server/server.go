@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/tdf-framework/tdf/internal/config"
+	"github.com/tdf-framework/tdf/internal/rules"
 	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate"
 	"github.com/tdf-framework/tdf/redisstate/conn"
@@ -100,7 +101,7 @@ func (s *Server) pause() time.Duration { return max(s.cfg.RoundDuration, 10*time
 // heartbeatPause is the maximum time between two heartbeats. It does not depend on round_duration. It is shorter than
 // the constant absence, so that a new server sees that this server is running. Managers and tdf report a missing server
 // after 10 s.
-const heartbeatPause = time.Duration(task.ServerAbsence * 2 / 5 * task.Seconds(time.Second))
+const heartbeatPause = time.Duration(rules.ServerAbsence * 2 / 5 * task.Seconds(time.Second))
 
 // heartbeat stores the time of the watch's last look at Redis. The server has noticed all outages and leaps of the
 // clock before that time (docs/operations.md, "Names of workers").

@@ -10,6 +10,7 @@ import (
 	"github.com/tdf-framework/tdf/internal/config"
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/redistest"
+	"github.com/tdf-framework/tdf/internal/rules"
 	"github.com/tdf-framework/tdf/internal/task"
 )
 
@@ -28,8 +29,8 @@ func TestRoundSettlesDueTasks(t *testing.T) {
 		s.claim(1e-6)
 		s.do("ZADD", "$open", "0", "4")
 		s.open(waiting)
-		s.execute(good1, task.Result{Exit: "0"})
-		s.execute(bad1, task.Result{Exit: "1", Error: "boom"})
+		s.execute(good1, rules.Result{Exit: "0"})
+		s.execute(bad1, rules.Result{Exit: "1", Error: "boom"})
 		done := s.round()
 		s.mustBe(1, task.Succeeded, 0)
 		s.mustBe(2, task.Failed, 0)
@@ -66,8 +67,8 @@ func TestRenewalVoidsADecision(t *testing.T) {
 	c := s.claim(1e-6)
 	due := expect.Result(s.store.DueTasks(s.Context(), s.now(), 10)).Value(s)
 	expect.MustLen(s, due, 1)
-	moves := expect.Result(s.server.decide(s.Context(), due, s.now(), task.Grace{})).Value(s)
-	expect.MustEqual(s, moves[0].Verb, task.VerbLose)
+	moves := expect.Result(s.server.decide(s.Context(), due, s.now(), rules.Grace{})).Value(s)
+	expect.MustEqual(s, moves[0].Verb, rules.VerbLose)
 	expect.NoError(s, expect.Result(s.store.Renew(s.Context(), 60, renewal(c))).Value(s).Lost[0])
 	done := Done{}
 	expect.NoError(s, s.server.apply(s.Context(), moves, done))
@@ -94,7 +95,7 @@ func TestSeveralServers(t *testing.T) {
 	for n := 0; n < 2*tasks; { // each task fails twice
 		c := expect.Result(s.store.Claim(ctx, claimOf(10))).Value(t)
 		for _, claim := range c.Claims {
-			s.execute(claim, task.Result{Error: "boom"})
+			s.execute(claim, rules.Result{Error: "boom"})
 			n++
 		}
 	}
@@ -142,7 +143,7 @@ func TestServerIsWoken(t *testing.T) {
 	brief.EndBefore = s.now().Add(0.5)
 	s.open(define(), brief)
 	c := s.claim(60)
-	s.execute(c, task.Result{Exit: "0"})
+	s.execute(c, rules.Result{Exit: "0"})
 	expect.Eventually(s, "both tasks have ended", func() bool {
 		counts := expect.Result(s.store.Counts(ctx)).Value(s)
 		return counts[task.Succeeded] == 1 && counts[task.Expired] == 1

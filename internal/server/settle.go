@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/tdf-framework/tdf/internal/rules"
 	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate"
 )
@@ -92,8 +93,8 @@ func (s *Server) settleDue(ctx context.Context) (Done, error) {
 // decide returns a Move for each due task. If a renewal, for example, changes a task's due time before its Move is
 // applied, the Move has no effect.
 func (s *Server) decide(
-	ctx context.Context, due []redisstate.Due, now task.Time, grace task.Grace,
-) ([]task.Move, error) {
+	ctx context.Context, due []redisstate.Due, now task.Time, grace rules.Grace,
+) ([]rules.Move, error) {
 	if len(due) == 0 {
 		return nil, nil
 	}
@@ -106,7 +107,7 @@ func (s *Server) decide(
 		return nil, err
 	}
 	err = s.store.SetUnstarted(ctx, now, stored)
-	moves := make([]task.Move, len(stored))
+	moves := make([]rules.Move, len(stored))
 	for i, t := range stored {
 		moves[i] = s.decideOne(t, now, grace)
 		moves[i].Due = due[i].Score
@@ -115,15 +116,15 @@ func (s *Server) decide(
 }
 
 // decideOne returns the Move for one due task.
-func (s *Server) decideOne(t redisstate.Stored, now task.Time, grace task.Grace) task.Move {
+func (s *Server) decideOne(t redisstate.Stored, now task.Time, grace rules.Grace) rules.Move {
 	if t.Task == nil {
-		m, _ := task.Placement{ID: t.ID, Lists: task.Lists}.Repair(now)
+		m, _ := rules.Placement{ID: t.ID, Lists: rules.Lists}.Repair(now)
 		return m
 	}
-	m, ok := t.Task.Settle(now, t.Invalid)
+	m, ok := rules.Settle(t.Task, now, t.Invalid)
 	switch {
 	case ok && now < grace.Holds(&m):
-		return t.Task.Reschedule(grace.Holds(&m))
+		return rules.Reschedule(t.Task, grace.Holds(&m))
 	case ok:
 		return m
 	case t.Task.State == task.Executed || t.Task.MustLink():
@@ -131,11 +132,11 @@ func (s *Server) decideOne(t redisstate.Stored, now task.Time, grace task.Grace)
 	case t.Task.State != task.Running && !t.Task.Waits() && t.Task.Current().Claim == "":
 		s.audit.suspect(t.ID) // a component of the original TDF may have moved the task
 	}
-	return t.Task.Reschedule(t.Task.NextDue(now))
+	return rules.Reschedule(t.Task, rules.NextDue(t.Task, now))
 }
 
 // apply applies the Moves, and counts in done the Moves that had an effect.
-func (s *Server) apply(ctx context.Context, moves []task.Move, done Done) error {
+func (s *Server) apply(ctx context.Context, moves []rules.Move, done Done) error {
 	units := make([]redisstate.Unit, len(moves))
 	for i := range moves {
 		units[i].Moves = moves[i : i+1]
@@ -143,11 +144,11 @@ func (s *Server) apply(ctx context.Context, moves []task.Move, done Done) error 
 	outcomes, err := s.store.Apply(ctx, s.name, units...)
 	for i, o := range outcomes {
 		m := &moves[i]
-		if o.Err != nil || m.Verb == task.VerbReschedule {
+		if o.Err != nil || m.Verb == rules.VerbReschedule {
 			continue
 		}
 		done[kindOf(*m)]++
-		if m.Repair && m.Verb != task.VerbArchive {
+		if m.Repair && m.Verb != rules.VerbArchive {
 			s.log.Warn("inconsistent task repaired", "task", m.ID, "how", m.Note)
 		}
 	}
@@ -158,25 +159,25 @@ func (s *Server) apply(ctx context.Context, moves []task.Move, done Done) error 
 }
 
 // kindOf returns the key of a Move in Done.
-func kindOf(m task.Move) string {
+func kindOf(m rules.Move) string {
 	switch {
-	case m.Verb == task.VerbArchive:
+	case m.Verb == rules.VerbArchive:
 		return string(m.To)
-	case m.Verb == task.VerbRepair || m.Repair:
+	case m.Verb == rules.VerbRepair || m.Repair:
 		return "repaired"
-	case m.Verb == task.VerbRescore:
+	case m.Verb == rules.VerbRescore:
 		return "rescored"
-	case m.Verb == task.VerbUnblock:
+	case m.Verb == rules.VerbUnblock:
 		return "unblocked"
-	case m.Verb == task.VerbUnclaim:
+	case m.Verb == rules.VerbUnclaim:
 		return "unclaimed"
 	case m.To == task.Open:
 		return "reopened"
-	case m.Verb == task.VerbLose:
+	case m.Verb == rules.VerbLose:
 		return "lost"
-	case m.Verb == task.VerbRemove:
+	case m.Verb == rules.VerbRemove:
 		return "removed"
-	case m.Verb == task.VerbRemoveOutputs:
+	case m.Verb == rules.VerbRemoveOutputs:
 		return "outputs_removed"
 	}
 	return string(m.To)

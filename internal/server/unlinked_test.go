@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/tdf-framework/tdf/internal/expect"
+	"github.com/tdf-framework/tdf/internal/rules"
 	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate"
 )
@@ -15,11 +16,11 @@ import (
 // failAll claims, executes and fails open tasks, without the server.
 func (s *site) failAll(ids []int64) {
 	s.Helper()
-	var moves []task.Move
+	var moves []rules.Move
 	for len(moves) < len(ids) {
 		c := expect.Result(s.store.Claim(s.Context(), redisstate.ClaimParams{Worker: "w", Most: 500, Lease: 60})).Value(s)
 		for _, claim := range c.Claims {
-			m := expect.Result(claim.Task.Execute(claim.ID, task.Result{Output: "out", Error: "no", Exit: "1"})).Value(s)
+			m := expect.Result(rules.Execute(claim.Task, claim.ID, rules.Result{Output: "out", Error: "no", Exit: "1"})).Value(s)
 			moves = append(moves, m)
 		}
 	}
@@ -28,8 +29,8 @@ func (s *site) failAll(ids []int64) {
 	now := s.now()
 	var units []redisstate.Unit
 	for _, t := range stored {
-		m, _ := t.Task.Settle(now, nil)
-		units = append(units, redisstate.Unit{Moves: []task.Move{m}})
+		m, _ := rules.Settle(t.Task, now, nil)
+		units = append(units, redisstate.Unit{Moves: []rules.Move{m}})
 	}
 	expect.Result(s.store.Apply(s.Context(), "server", units...)).OK(s)
 }

@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/tdf-framework/tdf/internal/rules"
 	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate/conn"
 )
@@ -15,8 +16,8 @@ type watchStore interface {
 	Info(ctx context.Context, sections ...string) (conn.Info, error)
 	LastServerHeartbeat(ctx context.Context) (task.Time, error)
 	LongestLease(ctx context.Context, now task.Time) (task.Seconds, error)
-	Grace(ctx context.Context) (task.Grace, error)
-	SetGrace(ctx context.Context, g task.Grace) error
+	Grace(ctx context.Context) (rules.Grace, error)
+	SetGrace(ctx context.Context, g rules.Grace) error
 	Outages() int64
 	Dials() int64
 }
@@ -33,7 +34,7 @@ type watch struct {
 	// last is the observation of the last complete look. A failed look does not change it, so that the next look
 	// notices the same event again.
 	last observation
-	kept task.Grace // the grace period at the last complete look
+	kept rules.Grace // the grace period at the last complete look
 
 	earlier task.Time // the last heartbeat of any server before this server started; 0 if there was none
 }
@@ -71,12 +72,12 @@ func (r reading) leapt(before reading) (leapt, back bool) {
 
 // Limits in seconds. If a look finds a time beyond one of these limits, this is an event.
 const (
-	absence = task.ServerAbsence // how long no server has sent a heartbeat
-	leap    = task.ServerAbsence // how far Redis's clock has diverged from this process's clock since the last look
+	absence = rules.ServerAbsence // how long no server has sent a heartbeat
+	leap    = rules.ServerAbsence // how far Redis's clock has diverged from this process's clock since the last look
 )
 
 // look returns the time of Redis's clock, and the current grace period.
-func (w *watch) look(ctx context.Context) (now task.Time, g task.Grace, err error) {
+func (w *watch) look(ctx context.Context) (now task.Time, g rules.Grace, err error) {
 	ctx = conn.Between(ctx, nil) // a heartbeat between these calls would look, too
 	clock := reading{before: w.clock()}
 	if now, err = w.store.Now(ctx); err != nil {
@@ -101,7 +102,7 @@ func (w *watch) look(ctx context.Context) (now task.Time, g task.Grace, err erro
 
 // begin begins a grace period for all servers. If the clock was set back, begin shortens an earlier grace period. If
 // begin did not shorten it, the earlier grace period would last until the clock reaches the old end of this period.
-func (w *watch) begin(ctx context.Context, now task.Time, g task.Grace, e event) (task.Grace, error) {
+func (w *watch) begin(ctx context.Context, now task.Time, g rules.Grace, e event) (rules.Grace, error) {
 	lease, err := w.store.LongestLease(ctx, now)
 	if err != nil {
 		return g, err
@@ -109,7 +110,7 @@ func (w *watch) begin(ctx context.Context, now task.Time, g task.Grace, e event)
 	grace := max(w.grace, lease)
 	end := now.Add(grace)
 	if e.back {
-		g = task.Grace{CheckFuture: true}
+		g = rules.Grace{CheckFuture: true}
 	}
 	g.Running = max(g.Running, end)
 	if e.leap {

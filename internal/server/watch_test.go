@@ -9,6 +9,7 @@ import (
 
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/redistest"
+	"github.com/tdf-framework/tdf/internal/rules"
 	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate"
 	"github.com/tdf-framework/tdf/redisstate/conn"
@@ -52,7 +53,7 @@ func (s *site) endGrace() {
 }
 
 // grace returns the grace period in Redis.
-func (s *site) grace() task.Grace {
+func (s *site) grace() rules.Grace {
 	s.Helper()
 	return expect.Result(s.store.Grace(s.Context())).Value(s)
 }
@@ -131,7 +132,7 @@ func TestNoGraceAfterASlowLook(t *testing.T) {
 				if look%2 == 1 {
 					store.before, store.after = slow.before, slow.after
 				}
-				if _, g, err := w.look(t.Context()); g != (task.Grace{}) || err != nil {
+				if _, g, err := w.look(t.Context()); g != (rules.Grace{}) || err != nil {
 					t.Errorf("%+v: look %d: %+v, %v", slow, look, g, err)
 				}
 				time.Sleep(slow.between)
@@ -149,7 +150,7 @@ type slowStore struct {
 	before, after time.Duration // delays of Now: before it reads the clock, and after
 	ahead         task.Seconds  // added to the time that Redis's clock shows
 	between       time.Duration // delay before LastServerHeartbeat answers; 0 means that no other server exists
-	grace         task.Grace
+	grace         rules.Grace
 	fail          string // the call that fails
 	info          conn.Info
 	primary       string
@@ -206,9 +207,9 @@ func (s *slowStore) LastServerHeartbeat(context.Context) (task.Time, error) {
 	return task.At(time.Now()).Add(s.ahead), s.err("server")
 }
 
-func (s *slowStore) Grace(context.Context) (task.Grace, error) { return s.grace, s.err("grace") }
+func (s *slowStore) Grace(context.Context) (rules.Grace, error) { return s.grace, s.err("grace") }
 
-func (s *slowStore) SetGrace(_ context.Context, g task.Grace) error {
+func (s *slowStore) SetGrace(_ context.Context, g rules.Grace) error {
 	if err := s.err("set"); err != nil {
 		return err
 	}
@@ -228,7 +229,7 @@ func TestNoGraceAfterASlowStart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := watch{store: &slowStore{between: time.Minute}, grace: 30, log: quiet(), clock: time.Now}
 		_, g, err := w.look(t.Context())
-		expect.Equal(t, g, task.Grace{})
+		expect.Equal(t, g, rules.Grace{})
 		expect.NoError(t, err)
 	})
 }
@@ -260,7 +261,7 @@ func TestGraceOfAnotherServerIsKept(t *testing.T) {
 	s := newSite(t)
 	s.round()
 	s.openThreeOverdue()
-	expect.NoError(s, s.store.SetGrace(s.Context(), task.Grace{Running: s.now().Add(outageGrace)}))
+	expect.NoError(s, s.store.SetGrace(s.Context(), rules.Grace{Running: s.now().Add(outageGrace)}))
 	s.settlesNothing("another server began a grace period")
 	s.settlesAll()
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/tdf-framework/tdf/internal/expect"
+	"github.com/tdf-framework/tdf/internal/rules"
 	"github.com/tdf-framework/tdf/internal/task"
 )
 
@@ -23,9 +24,9 @@ func TestCodeOf(t *testing.T) {
 		{missing, task.CodeFailed},
 		{task.ErrNoTask, task.CodeNotFound},
 		{fmt.Errorf("read task 7: %w", task.ErrNoTask), task.CodeNotFound},
-		{errors.Join(errors.New("first"), task.ErrUnchanged), task.CodeConflict},
-		{&task.StateError{ID: 7, Verb: task.VerbCancel, State: task.Archived}, task.CodeConflict},
-		{&task.StateError{ID: 7, Verb: task.VerbCancel, State: task.None}, task.CodeNotFound},
+		{errors.Join(errors.New("first"), rules.ErrUnchanged), task.CodeConflict},
+		{&rules.StateError{ID: 7, Verb: rules.VerbCancel, State: task.Archived}, task.CodeConflict},
+		{&rules.StateError{ID: 7, Verb: rules.VerbCancel, State: task.None}, task.CodeNotFound},
 		{&task.GroupError{Group: "g", Err: task.ErrGroupEmpty}, task.CodeNotFound},
 		{&task.GroupError{Group: "g", Err: task.ErrGroupClosed}, task.CodeConflict},
 		{fmt.Errorf("open: %w", &task.PropertyError{Property: "queue"}), task.CodeInvalid},

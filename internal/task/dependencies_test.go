@@ -55,9 +55,9 @@ func TestDependencyProperties(t *testing.T) {
 	} {
 		expect.Equal(t, h[name], want, name, "=")
 	}
-	task, err := ParseTask(9, h)
-	if err != nil || fmt.Sprintln(task.After.Tasks, task.AfterAny.Tasks, task.AfterAny.Group) != "[3 7] [3] g\n" || task.Links != 6 || !task.Waits() || task.Place() != "priority=5" {
-		t.Errorf("%+v, %v", task, err)
+	one, err := ParseTask(9, h)
+	if err != nil || fmt.Sprintln(one.After.Tasks, one.AfterAny.Tasks, one.AfterAny.Group) != "[3 7] [3] g\n" || one.Links != 6 || !one.Waits() || one.Place() != "priority=5" {
+		t.Errorf("%+v, %v", one, err)
 	}
 }
 
@@ -118,74 +118,6 @@ func TestInOrder(t *testing.T) {
 	expect.MustEqual(t, len(order), len(ring))
 	expect.Equal(t, order[0], len(ring)-1)
 	expect.True(t, slices.IsSortedFunc(order, func(a, b int) int { return b - a }), order)
-}
-
-// The server decides about a waiting task by what it has looked up.
-func TestSettleWaiting(t *testing.T) {
-	task := func(change func(*Task)) *Task {
-		t := &Task{ID: 7, Properties: waiting(nil, nil), State: Open, PlacedIn: WaitingPlace, Links: 3, Rounds: Rounds{0: {Linked: 3}}}
-		t.EndBefore = 100
-		change(t)
-		return t
-	}
-	for _, c := range []struct {
-		what   string
-		change func(*Task)
-		want   string // the verb and the next time
-	}{
-		{"nothing is looked up", func(t *Task) { t.Current().Linked = 0 }, " 100 true"},
-		{"two of three are looked up", func(t *Task) { t.Current().Linked = 2 }, " 100 true"},
-		{"one has not ended", func(t *Task) { t.Current().Waits = 1 }, " 100 false"},
-		{"all have ended", func(*Task) {}, "unblock 0 false"},
-		{"one is not met", func(t *Task) { t.Current().Unmet, t.Current().Waits = "task 3: failed", 1 }, "reject 0 false"},
-		{"it expires", func(t *Task) { t.EndBefore, t.Current().Waits = 50, 1 }, "expire 50 false"},
-		{"another program has removed its dependencies", func(t *Task) { t.Links = 0 }, "unblock 0 false"},
-	} {
-		x := task(c.change)
-		m, ok := x.Settle(50, nil)
-		expect.Equal(t, fmt.Sprint(m.Verb, " ", x.NextDue(50), " ", x.MustLink()), c.want, c.what)
-		expect.Equal(t, ok, m.Verb != "", c.what, c.want)
-	}
-	m, _ := task(func(t *Task) { t.Queue = "q" }).Settle(50, nil)
-	expect.True(t, slices.Contains(m.Set, Field{FieldPlace, "queue=q"}), m.Set)
-	if m, _ := task(func(*Task) {}).Settle(50, nil); !slices.Contains(m.Clear, FieldPlace) {
-		t.Error(m.Clear)
-	}
-}
-
-// A retry begins where a new task begins, and a change leaves a task where it waits.
-func TestPlacesOfWaitingTasks(t *testing.T) {
-	failed := &Task{ID: 7, Properties: waiting(nil, nil), State: Failed, Links: 1, Rounds: Rounds{0: {}}}
-	m, err := failed.Reopen()
-	expect.NoError(t, err)
-	expect.True(t, slices.Contains(m.Set, Field{FieldPlace, WaitingPlace}), m, err)
-	m, err = failed.ReopenWith(Changes{Queue: new("q")})
-	expect.NoError(t, err)
-	expect.True(t, slices.Contains(m.Set, Field{FieldPlace, WaitingPlace}), m, err)
-	cancelled := &Task{ID: 7, Properties: waiting(nil, nil), State: Expired, PlacedIn: "limit=db", Rounds: Rounds{0: {}}}
-	if m, err := cancelled.Reopen(); err != nil || !slices.Contains(m.Clear, FieldPlace) {
-		t.Error(m, err)
-	}
-	open := &Task{ID: 7, Properties: waiting(nil, nil), State: Open, PlacedIn: WaitingPlace, Links: 1, Rounds: Rounds{0: {}}}
-	m, err = open.Change(Changes{Queue: new("q"), EndBefore: new(Time(100).Std())})
-	expect.NoError(t, err)
-	expect.True(t, slices.Contains(m.Set, Field{FieldPlace, WaitingPlace}), m, err)
-}
-
-// Unfinished dependents keep a task, whatever its retention period is.
-func TestDependentsKeepATask(t *testing.T) {
-	d := waiting(nil, nil)
-	d.KeepFinished, d.KeepOutputs = 10, 5
-	task := &Task{ID: 7, Properties: d, State: Succeeded, Dependents: 2, Rounds: Rounds{0: {Entered: map[State]Time{Succeeded: 1}}}}
-	if m, ok := task.Settle(50, nil); ok {
-		t.Error(m)
-	}
-	expect.Equal(t, task.NextDue(50), 50+Time(neededPause))
-	expect.Result(task.Remove()).FailsWith(t, ErrNeeded)
-	task.Dependents = 0
-	if m, ok := task.Settle(50, nil); !ok || m.Verb != VerbRemove {
-		t.Error(m)
-	}
 }
 
 func TestCheckDependency(t *testing.T) {

@@ -110,3 +110,9 @@ func nameIn(place string) string {
 	}
 	return name
 }
+
+// Waits reports whether the task is open and waits for its dependencies.
+func (t *Task) Waits() bool { return t.State == Open && t.PlacedIn == WaitingPlace }
+
+// MustLink reports whether the server must still look up dependencies of the waiting task.
+func (t *Task) MustLink() bool { return t.Waits() && t.Current().Linked < t.Links }

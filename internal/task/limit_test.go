@@ -4,7 +4,6 @@ import (
 	"math"
 	"testing"
 
-	"github.com/tdf-framework/tdf/internal/class"
 	"github.com/tdf-framework/tdf/internal/expect"
 )
 
@@ -51,86 +50,6 @@ func TestParseRate(t *testing.T) {
 		if n, per, err := ParseRate(text); err == nil {
 			t.Errorf("%q was read as %d starts in %v s", text, n, per)
 		}
-	}
-}
-
-// A task that waits has a place of its key. A change returns it to its queue, and the next claim makes it wait again
-// if the limit has no room.
-func TestPlaceOfWaitingTask(t *testing.T) {
-	waiting := func() *Task {
-		d := Defaults("p", "rsync:/p/run.sh", "x")
-		d.LimitKey, d.Queue, d.Priority = "db", "a", 5
-		return &Task{Properties: d, State: Open, PlacedIn: LimitReason("db") + "\npriority=5;queue=a"}
-	}
-	x := waiting()
-	expect.True(t, x.WaitsForLimit(), x.OpenPlace())
-	expect.Equal(t, x.OpenPlace(), x.PlacedIn)
-	expect.True(t, x.IsHeld(), x.OpenPlace())
-	for name, c := range map[string]struct {
-		c     Changes
-		place string
-	}{
-		"queue":           {Changes{Queue: new("b")}, "priority=5;queue=b"},
-		"priority":        {Changes{Priority: new(-1)}, "priority=-1;queue=a"},
-		"priority 0":      {Changes{Priority: new(0)}, "queue=a"},
-		"key":             {Changes{LimitKey: new("other")}, "priority=5;queue=a"},
-		"no key":          {Changes{LimitKey: new("")}, "priority=5;queue=a"},
-		"start_after":     {Changes{StartAfter: new(Time(9e9).Std())}, "priority=5;queue=a"},
-		"key and queue":   {Changes{LimitKey: new("other"), Queue: new("b")}, "priority=5;queue=b"},
-		"no place at all": {Changes{LimitKey: new(""), Queue: new(""), Priority: new(0)}, "-"},
-	} {
-		m, err := waiting().Change(c.c)
-		got := ""
-		for _, f := range m.Set {
-			if f.Name == FieldPlace {
-				got = f.Value
-			}
-		}
-		for _, name := range m.Clear {
-			if name == FieldPlace {
-				got = "-"
-			}
-		}
-		expect.NoError(t, err, name, c.place)
-		expect.Equal(t, got, c.place, name)
-	}
-	plain := Defaults("p", "rsync:/p/run.sh", "x")
-	plain.LimitKey = "db"
-	expect.Equal(t, plain.Place(), class.Plain, "a task with only a limit key has the place … so workers of older releases would claim it")
-	for place, held := range map[string]bool{
-		"": false, "waiting": true, "limit=a\n": true, "paused=a;b\npriority=-5": true, "group=g;queue=a": false,
-		"priority=5": false, "limit=a": false,
-		"handler=limit=x": false,
-	} {
-		expect.Equal(t, (&Task{State: Open, PlacedIn: place}).IsHeld(), held, "the place", place, "is held", !held)
-	}
-	for _, place := range []string{"limit=\n", "limit=other\n", "paused=g\n", "paused=\n"} {
-		x := waiting()
-		x.PlacedIn, x.LimitKey = place, ""
-		expect.Equal(t, x.OpenPlace(), "priority=5;queue=a", "held for a reason that is not its own:", place)
-	}
-	if x := waiting(); true {
-		x.LimitKey = ""
-		expect.Equal(t, x.OpenPlace(), "priority=5;queue=a", "a waiting task without a key has the place")
-	}
-}
-
-// Each Move that leaves or enters the state running names the limit key. No other Move of a table does.
-func TestMovesNameTheLimitKey(t *testing.T) {
-	for _, tr := range Transitions {
-		for _, from := range tr.From {
-			x := Task{Properties: Defaults("p", "", ""), State: from}
-			x.LimitKey = "db"
-			m, err := x.move(tr.Verb, tr.To)
-			want := from == Running || tr.To == Running
-			expect.NoError(t, err, from)
-			expect.Equal(t, m.Limit == "db", want, from)
-		}
-	}
-	x := &Task{Properties: Defaults("p", "", ""), State: Executed}
-	x.LimitKey = "db"
-	if m, _ := x.lose(Executed); m.Limit != "db" {
-		t.Error("a lost task that was found executed keeps its place")
 	}
 }
 

@@ -19,7 +19,7 @@ func (n NotOn) String() string {
 	return n.Worker + "\t" + n.Until.String()
 }
 
-func parseNotOn(text string) (all []NotOn) {
+func ParseNotOn(text string) (all []NotOn) {
 	for _, line := range splitLines(text) {
 		worker, until, _ := strings.Cut(line, "\t")
 		n := NotOn{worker, Never}
@@ -42,30 +42,4 @@ func (t *Task) NamesNotOn() (names []string) {
 		names = append(names, n.Worker)
 	}
 	return names
-}
-
-// maxNotOn is how many lines of users the property not_on keeps, and how many with a time: the last ones. So workers
-// that put the task off push out no line of a user.
-const maxNotOn = 16
-
-// refuse adds a line to the property not_on, instead of an earlier one for the same worker. A line of a user remains.
-func (m *Move) refuse(t *Task, n NotOn) {
-	var ofUsers, timed []string
-	add := func(n NotOn) {
-		lines := &timed
-		if n.Until >= Never {
-			lines = &ofUsers
-		}
-		*lines = append(*lines, n.String())
-	}
-	for _, other := range t.NotOn {
-		if other.Worker == n.Worker {
-			n.Until = max(n.Until, other.Until)
-		} else {
-			add(other)
-		}
-	}
-	add(n)
-	last := func(lines []string) []string { return lines[max(0, len(lines)-maxNotOn):] }
-	m.set(fieldNotOn, strings.Join(append(last(ofUsers), last(timed)...), "\n"))
 }

@@ -15,8 +15,8 @@ import (
 const (
 	fieldID            = "id"
 	fieldNamespace     = "namespace"
-	fieldState         = "state"
-	fieldRound         = "round"
+	FieldState         = "state"
+	FieldRound         = "round"
 	FieldPlace         = "place"
 	FieldAfter         = "after"
 	FieldAfterAny      = "after_any"
@@ -25,17 +25,17 @@ const (
 	fieldLinks         = "links"
 	FieldDependents    = "dependents"
 	FieldEndings       = "endings"
-	fieldOutcome       = "outcome"
+	FieldOutcome       = "outcome"
 	fieldLog           = "log"
-	fieldReady         = "ready"
-	fieldDeadline      = "deadline"
-	fieldLeaseUntil    = "lease_until"
+	FieldReady         = "ready"
+	FieldDeadline      = "deadline"
+	FieldLeaseUntil    = "lease_until"
 	fieldLease         = "lease"
-	fieldUnfit         = "unfit"
-	fieldNotOn         = "not_on"
-	fieldInputReplaced = "input_replaced"
-	fieldOutputsFrom   = "outputs_from"
-	fieldOutputsGone   = "outputs_removed"
+	FieldUnfit         = "unfit"
+	FieldNotOn         = "not_on"
+	FieldInputReplaced = "input_replaced"
+	FieldOutputsFrom   = "outputs_from"
+	FieldOutputsGone   = "outputs_removed"
 	FieldCheckpoint    = "checkpoint"
 	FieldMade          = "made"
 )
@@ -55,18 +55,18 @@ const (
 	RoundTailEnd       = "tail_end"
 	RoundPID           = "pid"
 	RoundLastOutput    = "last_output"
-	roundResult        = "result"
+	RoundResult        = "result"
 	RoundFiles         = "files"
-	roundFetched       = "fetched"
-	roundSeconds       = "seconds"
-	roundCPUSeconds    = "cpu_seconds"
-	roundMaxRSS        = "max_rss"
-	roundOutputBytes   = "output_bytes"
-	roundErrorBytes    = "error_bytes"
-	roundPermanent     = "permanent"
-	roundTimeout       = "timeout"
-	roundFailure       = "failure"
-	roundLost          = "lost"
+	RoundFetched       = "fetched"
+	RoundSeconds       = "seconds"
+	RoundCPUSeconds    = "cpu_seconds"
+	RoundMaxRSS        = "max_rss"
+	RoundOutputBytes   = "output_bytes"
+	RoundErrorBytes    = "error_bytes"
+	RoundPermanent     = "permanent"
+	RoundTimeout       = "timeout"
+	RoundFailure       = "failure"
+	RoundLost          = "lost"
 	RoundLinked        = "linked"
 	RoundReleased      = "released"
 	RoundWaits         = "waits"
@@ -88,25 +88,25 @@ type Hash map[string]string
 // invalid.
 func (h Hash) Round() int {
 	p := parser{h: h}
-	return p.count(fieldRound, 0, MaxRound)
+	return p.count(FieldRound, 0, MaxRound)
 }
 
 // ParseTask reads a task's hash. If a property has an invalid value, the task gets the default of the property. The
 // error is a *[PropertyError] for the first invalid property. The returned task is never nil.
 func ParseTask(id int64, h Hash) (*Task, error) {
 	p := parser{h: h}
-	t := &Task{ID: id, State: State(h[fieldState]), Round: p.count(fieldRound, 0, MaxRound)}
+	t := &Task{ID: id, State: State(h[FieldState]), Round: p.count(FieldRound, 0, MaxRound)}
 	p.properties(&t.Properties)
 	t.Fails, t.Timeouts, t.Losses = p.counter(Fails), p.counter(Timeouts), p.counter(Losses)
 	t.Releases, t.Reopens, t.Revision = p.counter(Releases), p.counter(Reopens), p.counter(Revisions)
-	t.UnfitHosts, t.NotOn, t.Checkpoint = p.count(fieldUnfit, 0, MaxCount), parseNotOn(h[fieldNotOn]),
+	t.UnfitHosts, t.NotOn, t.Checkpoint = p.count(FieldUnfit, 0, MaxCount), ParseNotOn(h[FieldNotOn]),
 		h[FieldCheckpoint]
-	t.Outcome, t.Log, t.PlacedIn = h[fieldOutcome], h[fieldLog], h[FieldPlace]
+	t.Outcome, t.Log, t.PlacedIn = h[FieldOutcome], h[fieldLog], h[FieldPlace]
 	t.Links, t.HasLinks, t.Dependents = p.soundCount(fieldLinks), h[fieldLinks] != "", p.soundCount(FieldDependents)
 	t.Made = ParseBlobs(h[FieldMade])
-	t.InputReplaced = h[fieldInputReplaced] != ""
-	t.OutputsFrom, t.OutputsRemoved = p.count(fieldOutputsFrom, 0, MaxRound+1), p.time(fieldOutputsGone, 0)
-	t.Ready, t.Deadline, t.LeaseUntil = p.time(fieldReady, 0), p.time(fieldDeadline, 0), p.time(fieldLeaseUntil, 0)
+	t.InputReplaced = h[FieldInputReplaced] != ""
+	t.OutputsFrom, t.OutputsRemoved = p.count(FieldOutputsFrom, 0, MaxRound+1), p.time(FieldOutputsGone, 0)
+	t.Ready, t.Deadline, t.LeaseUntil = p.time(FieldReady, 0), p.time(FieldDeadline, 0), p.time(FieldLeaseUntil, 0)
 	t.Lease, _ = ParseSeconds(h[fieldLease])
 	t.Rounds = p.rounds(t.Round)
 	if p.err == nil {
@@ -271,9 +271,9 @@ func (r *Round) read(name, value string) {
 // roundProperties read the properties of a round, apart from the times at which it entered its states. A round has few
 // of them, so that it takes less time to look up what it has than each of these names.
 var roundProperties = map[string]func(r *Round, text string){
-	roundTimeout:       func(r *Round, text string) { r.TimedOutAt = parseStamp(text) },
-	roundFailure:       func(r *Round, text string) { r.FailedAt = parseStamp(text) },
-	roundLost:          func(r *Round, text string) { r.LostAt = parseStamp(text) },
+	RoundTimeout:       func(r *Round, text string) { r.TimedOutAt = parseStamp(text) },
+	RoundFailure:       func(r *Round, text string) { r.FailedAt = parseStamp(text) },
+	RoundLost:          func(r *Round, text string) { r.LostAt = parseStamp(text) },
 	RoundStarted:       func(r *Round, text string) { r.Started = parseStamp(text) },
 	RoundWorker:        func(r *Round, text string) { r.Worker = text },
 	RoundClaim:         func(r *Round, text string) { r.Claim = text },
@@ -281,16 +281,16 @@ var roundProperties = map[string]func(r *Round, text string){
 	RoundOutput:        func(r *Round, text string) { r.Output = text },
 	RoundError:         func(r *Round, text string) { r.Error, r.HasError = text, text != "" },
 	RoundExit:          func(r *Round, text string) { r.Exit = text },
-	roundPermanent:     func(r *Round, text string) { r.Permanent = text != "" },
+	RoundPermanent:     func(r *Round, text string) { r.Permanent = text != "" },
 	RoundProgramSHA256: func(r *Round, text string) { r.ProgramSHA256 = text },
-	roundSeconds:       func(r *Round, text string) { r.Seconds = Seconds(parseStamp(text)) },
-	roundCPUSeconds:    func(r *Round, text string) { r.CPUSeconds = Seconds(parseStamp(text)) },
-	roundMaxRSS:        func(r *Round, text string) { r.MaxRSS = parseBytes(text, 0) },
-	roundOutputBytes:   func(r *Round, text string) { r.OutputBytes = parseBytes(text, unknownBytes) },
-	roundErrorBytes:    func(r *Round, text string) { r.ErrorBytes = parseBytes(text, unknownBytes) },
-	roundResult:        func(r *Round, text string) { r.Result = text },
+	RoundSeconds:       func(r *Round, text string) { r.Seconds = Seconds(parseStamp(text)) },
+	RoundCPUSeconds:    func(r *Round, text string) { r.CPUSeconds = Seconds(parseStamp(text)) },
+	RoundMaxRSS:        func(r *Round, text string) { r.MaxRSS = parseBytes(text, 0) },
+	RoundOutputBytes:   func(r *Round, text string) { r.OutputBytes = parseBytes(text, unknownBytes) },
+	RoundErrorBytes:    func(r *Round, text string) { r.ErrorBytes = parseBytes(text, unknownBytes) },
+	RoundResult:        func(r *Round, text string) { r.Result = text },
 	RoundFiles:         func(r *Round, text string) { r.Packed = text },
-	roundFetched:       func(r *Round, text string) { r.Files = parseFiles(text) },
+	RoundFetched:       func(r *Round, text string) { r.Files = ParseFiles(text) },
 	RoundTail:          func(r *Round, text string) { r.Tail = text },
 	RoundTailEnd:       func(r *Round, text string) { r.TailEnd = text },
 	RoundProgress:      func(r *Round, text string) { r.Progress = parseProgress(text) },
@@ -328,7 +328,7 @@ func (p *parser) committed(i int, r *Round) bool {
 }
 
 // parseFiles returns no files for an invalid text.
-func parseFiles(s string) Files {
+func ParseFiles(s string) Files {
 	count, rest, _ := strings.Cut(s, " ")
 	bytes, kept, _ := strings.Cut(rest, " ")
 	return Files{SoundCount(count), parseBytes(bytes, 0), kept}
@@ -343,4 +343,19 @@ func parseIDRange(s string) IDRange {
 		return IDRange{}
 	}
 	return IDRange{first, last}
+}
+
+// Archive changes the properties of a task whose id has the score at in the list archived. If the task is finished, it
+// is archived, although a manager of the original TDF has left its state. Archive does not change other tasks.
+func (h Hash) Archive(at Time) {
+	if !State(h[FieldState]).Settled() {
+		return
+	}
+	if h[FieldOutcome] == "" {
+		h[FieldOutcome] = h[FieldState]
+	}
+	h[FieldState] = string(Archived)
+	if name := RoundField(h.Round(), string(Archived)); h[name] == "" {
+		h[name] = at.String()
+	}
 }

@@ -1,7 +1,6 @@
 package task
 
 import (
-	"strconv"
 	"strings"
 	"testing"
 
@@ -57,24 +56,6 @@ func TestFetchNeedsADirectoryOfTheRound(t *testing.T) {
 		expect.NoError(t, err, source)
 		expect.NotEqual(t, d.Place(), "", source)
 	}
-}
-
-func TestFilesOfARound(t *testing.T) {
-	for _, files := range []Files{{Count: 3, Bytes: 12}, {Kept: "too many; on w in /a b"}} {
-		task := taskIn(Running)
-		m, err := task.Execute("c", Result{Exit: "0", Packed: "tar", Files: files})
-		expect.NoError(t, err)
-		h := Hash{fieldRound: strconv.Itoa(m.Round)}
-		for _, f := range m.Set {
-			h[f.Name] = f.Value
-		}
-		found, _ := ParseTask(1, h)
-		r := found.Rounds.At(m.Round)
-		expect.Equal(t, r.Files, files)
-		expect.Equal(t, r.Packed, "tar")
-	}
-	expect.Equal(t, parseFiles("x"), Files{})
-	expect.Equal(t, parseFiles("-1 -2"), Files{})
 }
 
 // A regular expression is limited before it is compiled.

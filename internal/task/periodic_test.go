@@ -69,16 +69,16 @@ func TestInvalidPeriodics(t *testing.T) {
 		expect.Fails(t, err, c.want)
 		expect.Equal(t, CodeOf(err), CodeInvalid, c.want)
 	}
-	task := Defaults("p", "", "")
+	one := Defaults("p", "", "")
 	_, err := NewPeriodicRecord(periodic("@daily"), nil, 0)
 	expect.Fails(t, err, "want 1 to 250")
 	_, err = NewPeriodicRecord(periodic("@daily"), make([]Properties, 251), 0)
 	expect.Fails(t, err, "task 1 has start_after, end_before")
-	task.EndBefore = 1
-	_, err = NewPeriodicRecord(periodic("@daily"), []Properties{task}, 0)
+	one.EndBefore = 1
+	_, err = NewPeriodicRecord(periodic("@daily"), []Properties{one}, 0)
 	expect.Fails(t, err, "leave them out")
-	task = Defaults("p", "", strings.Repeat("x", MaxPeriodic))
-	_, err = NewPeriodicRecord(periodic("@daily"), []Properties{task}, 0)
+	one = Defaults("p", "", strings.Repeat("x", MaxPeriodic))
+	_, err = NewPeriodicRecord(periodic("@daily"), []Properties{one}, 0)
 	expect.Fails(t, err, "at most 65536 are allowed")
 }
 

@@ -313,10 +313,11 @@ func (c Changes) Apply(d Properties) Properties {
 	return d
 }
 
-// Schedule returns a new task's score in the open list, and the time at which the task is due.
-func (d *Properties) Schedule() (score, due Moment) {
-	return Moment{Min: d.StartAfter}, noEarlierThan(d.OpenUntil())
-}
-
 // OpenUntil returns the time at which the task expires if it is still open.
 func (d *Properties) OpenUntil() Time { return min(d.EndBefore, d.ClaimBefore) }
+
+// Limits for the back-off of a task.
+const (
+	MaxBackoff       = Seconds(365 * 24 * 60 * 60) // maximum value of backoff and backoff_max: 365 days
+	MaxBackoffFactor = 1000                        // maximum value of backoff_factor
+)

@@ -61,7 +61,7 @@ const (
 	fieldMaxFails      = "max_fails"
 	fieldMaxTimeouts   = "max_timeouts"
 	fieldProgram       = "program"
-	fieldSource        = "source"
+	FieldSource        = "source"
 	fieldInput         = "input"
 	fieldMaxLosses     = "max_losses"
 	fieldMaxAttempts   = "max_attempts"
@@ -70,7 +70,7 @@ const (
 	fieldBackoffMax    = "backoff_max"
 	fieldKeepFinished  = "keep_finished"
 	fieldKeepArchived  = "keep_archived"
-	fieldKeepOutputs   = "keep_outputs"
+	FieldKeepOutputs   = "keep_outputs"
 	fieldUnique        = "unique"
 	fieldUniqueUntil   = "unique_until"
 	FieldQueue         = "queue"
@@ -144,7 +144,7 @@ var PropertyTable = []Property{
 		change: func(c *Changes) **string { return &c.Program },
 	}.property(),
 	rowOf[string, string]{
-		name: fieldSource, original: true, always: true, is: text("the source of a program", checkSource),
+		name: FieldSource, original: true, always: true, is: text("the source of a program", checkSource),
 		at:     func(d *Properties) *string { return &d.Source },
 		value:  func(d *Definition) *string { return &d.Source },
 		change: func(c *Changes) **string { return &c.Source },
@@ -231,7 +231,7 @@ var PropertyTable = []Property{
 		change:  func(c *Changes) **time.Duration { return &c.KeepArchived },
 	}.property(),
 	rowOf[Seconds, time.Duration]{
-		name: fieldKeepOutputs, is: span(bounds{above: true, inf: true}),
+		name: FieldKeepOutputs, is: span(bounds{above: true, inf: true}),
 		meaning: "How long the outputs of a finished task stay in Redis. Then the server removes them, and the rest " +
 			"of the task stays. `inf` means no limit.",
 		help:    "`SPAN` how long the outputs of the finished task stay in Redis, or inf",
@@ -442,7 +442,7 @@ func (d *Properties) OpenFields(namespace string) []Field {
 // AppendOpenFields appends what OpenFields returns.
 func (d *Properties) AppendOpenFields(fields []Field, namespace string) []Field {
 	fields = append(fields,
-		Field{fieldState, string(Open)}, Field{fieldRound, "0"}, Field{string(Fails), "0"},
+		Field{FieldState, string(Open)}, Field{FieldRound, "0"}, Field{string(Fails), "0"},
 		Field{string(Timeouts), "0"}, Field{fieldNamespace, namespace})
 	for i := range PropertyTable {
 		if p := &PropertyTable[i]; p.original || !p.isUsual(d) {

@@ -40,8 +40,8 @@ func TestEachPropertyKeepsItsValue(t *testing.T) {
 			for _, f := range d.OpenFields("ns") {
 				h[f.Name] = f.Value
 			}
-			task, err := ParseTask(1, h)
-			same("Redis", task.Properties, err)
+			one, err := ParseTask(1, h)
+			same("Redis", one.Properties, err)
 			same("definition", d.Definition().Properties(usual), nil)
 
 			text, _ := json.Marshal(d.Definition())

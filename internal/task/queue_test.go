@@ -18,9 +18,9 @@ func TestInvalidQueueInRedis(t *testing.T) {
 		{"queue": "a b"}, {"priority": "high"}, {"priority": "99999999999"}, {"tags": "a,b\nc"}, {"tags": strings.Repeat("x,", 20) + "x"},
 	} {
 		h["program"], h["source"], h["state"] = "p", "rsync:/p/run.sh", "open"
-		task, err := ParseTask(1, h)
+		one, err := ParseTask(1, h)
 		expect.Fails(t, err, "")
-		expect.Equal(t, task.Place(), "")
+		expect.Equal(t, one.Place(), "")
 	}
 }
 
@@ -51,9 +51,9 @@ func TestPlaces(t *testing.T) {
 		for _, f := range d.OpenFields("ns") {
 			h[f.Name] = f.Value
 		}
-		task, err := ParseTask(1, h)
-		if err != nil || task.Place() != d.Place() || task.PlacedIn != d.Place() {
-			r.Fatalf("place %q, stored %q, want %q: %v", task.Place(), task.PlacedIn, d.Place(), err)
+		one, err := ParseTask(1, h)
+		if err != nil || one.Place() != d.Place() || one.PlacedIn != d.Place() {
+			r.Fatalf("place %q, stored %q, want %q: %v", one.Place(), one.PlacedIn, d.Place(), err)
 		}
 	})
 }

@@ -253,16 +253,3 @@ func StoredProgram(source string) string {
 	}
 	return src.Location
 }
-
-// NamedProgram returns the SHA-256 of the stored program that the Move writes into its task, or "".
-func (m *Move) NamedProgram() string {
-	if m.Verb != VerbChange && m.Verb != VerbReopen {
-		return ""
-	}
-	for _, f := range m.Set {
-		if f.Name == fieldSource {
-			return StoredProgram(f.Value)
-		}
-	}
-	return ""
-}

@@ -224,10 +224,10 @@ func TestOriginalFetches(t *testing.T) {
 // The original TDF accepts these values.
 func TestTimesAsTheOriginalReadsThem(t *testing.T) {
 	h := Hash{"program": "p", "source": "rsync:/p/run.sh", "start_after": "-1", "end_before": "1e18", "timeout": " 5 "}
-	task := expect.Result(ParseTask(1, h)).Value(t)
-	expect.Equal(t, task.StartAfter, 0)
-	expect.Equal(t, task.EndBefore, Never)
-	expect.Equal(t, task.Timeout, 5)
+	one := expect.Result(ParseTask(1, h)).Value(t)
+	expect.Equal(t, one.StartAfter, 0)
+	expect.Equal(t, one.EndBefore, Never)
+	expect.Equal(t, one.Timeout, 5)
 }
 
 func TestUnusedBefore(t *testing.T) {
@@ -242,28 +242,4 @@ func TestUnusedBefore(t *testing.T) {
 	} {
 		expect.Equal(t, UnusedBefore(c.now, c.walked, ProgramKeep), c.want, "now", c.now, "walked", c.walked)
 	}
-}
-
-func TestStoredProgram(t *testing.T) {
-	sum := strings.Repeat("ab", 32)
-	for source, want := range map[string]string{
-		"redis:" + sum:                  sum,
-		"redis:" + sum + "x":            "",
-		"redis:":                        "",
-		"redis":                         "",
-		"":                              "",
-		"rediss:" + sum:                 "",
-		"https://example.org/run.sh":    "",
-		"rsync:redis:/" + sum + ".zip":  "",
-		"redis:" + strings.ToUpper(sum): sum,
-	} {
-		expect.Equal(t, StoredProgram(source), want, source, "names")
-	}
-	task := taskIn(Open)
-	m, err := task.Change(Changes{Source: new("redis:" + sum)})
-	expect.NoError(t, err)
-	expect.Equal(t, m.NamedProgram(), sum)
-	m, err = task.Change(Changes{Input: new("redis:" + sum)})
-	expect.NoError(t, err)
-	expect.Equal(t, m.NamedProgram(), "")
 }

@@ -28,7 +28,7 @@ const (
 
 // textNames are the names of the texts in Redis, in the order of the constants above.
 var textNames = []string{
-	fieldInput, fieldMeta, fieldLog, FieldCheckpoint, RoundOutput, RoundError, roundResult,
+	fieldInput, fieldMeta, fieldLog, FieldCheckpoint, RoundOutput, RoundError, RoundResult,
 	RoundTail, RoundFiles,
 }
 

@@ -221,3 +221,33 @@ type IDRange struct {
 	First int64 `json:"first"`
 	Last  int64 `json:"last"`
 }
+
+// A Field is a property of a task, with its name in Redis and its value.
+type Field struct{ Name, Value string }
+
+// A Counter is the name of a property that transitions raise by one.
+type Counter string
+
+// The counters. The sum of the first five counters depends on the number of the round (docs/lifecycle.md, "Rounds").
+const (
+	Fails     Counter = "fails"
+	Timeouts  Counter = "timeouts"
+	Losses    Counter = "losses"
+	Releases  Counter = "releases"
+	Reopens   Counter = "reopens"
+	Revisions Counter = "revision"
+)
+
+// EndedAt returns when the task finished, or 0 if this is unknown. Archiving does not change it.
+func (t *Task) EndedAt() Time {
+	r := t.Current()
+	switch {
+	case t.State.Settled():
+		return r.Entered[t.State]
+	case t.Outcome == Cancelled:
+		return r.Entered[Expired]
+	case State(t.Outcome).Settled():
+		return r.Entered[State(t.Outcome)]
+	}
+	return 0
+}

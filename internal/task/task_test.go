@@ -14,10 +14,10 @@ import (
 func TestParseTaskIsCheapInAHighRound(t *testing.T) {
 	h := Hash{"state": "open", "round": "99999", "program": "p", "source": "rsync:/p/run.sh", "7:error": "x", "99999:open": "5"}
 	allocations := testing.AllocsPerRun(3, func() {
-		task := expect.Result(ParseTask(1, h)).Value(t)
-		expect.Equal(t, task.Round, 99999)
-		expect.True(t, task.Rounds.At(7).HasError, task.Round)
-		expect.Equal(t, task.Current().Entered[Open], 5)
+		one := expect.Result(ParseTask(1, h)).Value(t)
+		expect.Equal(t, one.Round, 99999)
+		expect.True(t, one.Rounds.At(7).HasError, one.Round)
+		expect.Equal(t, one.Current().Entered[Open], 5)
 	})
 	expect.True(t, allocations <= 500, "ParseTask made", allocations, "allocations")
 	if bytes := testing.Benchmark(func(b *testing.B) {
@@ -84,7 +84,7 @@ func TestLastRun(t *testing.T) {
 		"expired while it ran":              {Hash{"state": "expired", "round": "1", "0:output": "x", "1:worker": "w"}, 1},
 		"cancelled while it waited":         {Hash{"state": "archived", "outcome": "cancelled", "round": "1", "0:output": "x"}, 0},
 	} {
-		task, _ := ParseTask(1, c.h)
-		expect.Equal(t, task.LastRun(), c.want, name, "round")
+		one, _ := ParseTask(1, c.h)
+		expect.Equal(t, one.LastRun(), c.want, name, "round")
 	}
 }

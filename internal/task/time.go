@@ -35,3 +35,6 @@ func ParseTime(s string) (Time, error) { return unixtime.ParseTime(s) }
 
 // ParseSeconds parses a decimal number from 0 up, or "inf".
 func ParseSeconds(s string) (Seconds, error) { return unixtime.ParseSeconds(s) }
+
+// leastSeconds is the smallest number of seconds above 0 that TDF can write to Redis. A smaller number may become 0.
+const leastSeconds = Seconds(1e-6)

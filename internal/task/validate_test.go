@@ -144,23 +144,3 @@ func TestParseTaskReadsValidPropertiesOfAnInvalidTask(t *testing.T) {
 		}
 	}
 }
-
-func FuzzParseTask(f *testing.F) {
-	f.Add("round", "1", "1:error", "x")
-	f.Add("end_before", "NaN", "timeout", "-inf")
-	f.Fuzz(func(t *testing.T, name1, value1, name2, value2 string) {
-		h := Hash{"state": "running", name1: value1, name2: value2}
-		task, err := ParseTask(1, h)
-		expect.MustTrue(t, task != nil, task, err)
-		expect.MustTrue(t, task.Rounds[task.Round] != nil, task, err)
-		expect.MustTrue(t, len(task.Rounds) <= len(h)+1, task, err)
-		for _, now := range []Time{0, 1e9, 1e10} {
-			m, ok := task.Settle(now, err)
-			if ok {
-				expect.MustEqual(t, m.ID, 1)
-				expect.MustEqual(t, m.From, task.State)
-				expect.MustEqual(t, m.Round, task.Round)
-			}
-		}
-	})
-}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/tdf-framework/tdf/internal/rules"
 	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate"
 )
@@ -15,7 +16,7 @@ import (
 // repair write all other entries.
 func PutTasks(t testing.TB, s *redisstate.Store, tasks map[int64]task.Hash) {
 	t.Helper()
-	var moves []task.Move
+	var moves []rules.Move
 	last, err := s.LastID(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -23,7 +24,7 @@ func PutTasks(t testing.TB, s *redisstate.Store, tasks map[int64]task.Hash) {
 	_, err = s.Redis.Pipelined(t.Context(), func(p redis.Pipeliner) error {
 		for id, h := range tasks {
 			one, _ := task.ParseTask(id, h)
-			m := task.Placement{ID: id, Task: one}.Reindex("put")
+			m := rules.Placement{ID: id, Task: one}.Reindex("put")
 			moves, last = append(moves, m), max(last, id)
 			p.HSet(t.Context(), s.Keys.Task(id), map[string]string(h))
 			p.ZAdd(t.Context(), s.Keys.List(one.State), redis.Z{Score: float64(m.Score.Min), Member: strconv.FormatInt(id, 10)})
@@ -37,7 +38,7 @@ func PutTasks(t testing.TB, s *redisstate.Store, tasks map[int64]task.Hash) {
 	for some := range slices.Chunk(moves, 500) {
 		var units []redisstate.Unit
 		for _, m := range some {
-			units = append(units, redisstate.Unit{Moves: []task.Move{m}})
+			units = append(units, redisstate.Unit{Moves: []rules.Move{m}})
 		}
 		outcomes, err := s.Apply(t.Context(), "test", units...)
 		if err != nil {

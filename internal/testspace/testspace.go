@@ -12,6 +12,7 @@ import (
 
 	"github.com/tdf-framework/tdf/internal/config"
 	"github.com/tdf-framework/tdf/internal/redistest"
+	"github.com/tdf-framework/tdf/internal/rules"
 	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/manager"
 	"github.com/tdf-framework/tdf/redisstate"
@@ -93,27 +94,27 @@ func Client(t testing.TB, cfg config.Manager) *redis.Client {
 
 // Apply applies a Move. The parameters m and err are the results of the function that decided the Move. If err is not
 // nil, the test fails.
-func Apply(t testing.TB, s *redisstate.Store, m task.Move, err error) {
+func Apply(t testing.TB, s *redisstate.Store, m rules.Move, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
 	}
-	outcomes, err := s.Apply(t.Context(), "w", redisstate.Unit{Moves: []task.Move{m}})
+	outcomes, err := s.Apply(t.Context(), "w", redisstate.Unit{Moves: []rules.Move{m}})
 	if err != nil || outcomes[0].Err != nil {
 		t.Fatal(err, outcomes)
 	}
 }
 
 // End reports the result of a claim, and settles the task, as a worker and a server do.
-func End(t testing.TB, s *redisstate.Store, c redisstate.Claim, r task.Result) {
+func End(t testing.TB, s *redisstate.Store, c redisstate.Claim, r rules.Result) {
 	t.Helper()
-	move, err := c.Task.Execute(c.ID, r)
+	move, err := rules.Execute(c.Task, c.ID, r)
 	Apply(t, s, move, err)
 	now, err := s.Now(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	if move, ok := Read(t, s, c.Task.ID).Settle(now, nil); ok {
+	if move, ok := rules.Settle(Read(t, s, c.Task.ID), now, nil); ok {
 		Apply(t, s, move, nil)
 	}
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"github.com/tdf-framework/tdf/internal/rules"
 	"github.com/tdf-framework/tdf/internal/selection"
 	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/manager"
@@ -15,9 +16,9 @@ import (
 )
 
 // verbs are the actions of the API.
-var verbs = map[string]task.Verb{
-	"cancel": task.VerbCancel, "retry": task.VerbReopen, "requeue": task.VerbRelease, "archive": task.VerbArchive,
-	"change": task.VerbChange, "remove": task.VerbRemove,
+var verbs = map[string]rules.Verb{
+	"cancel": rules.VerbCancel, "retry": rules.VerbReopen, "requeue": rules.VerbRelease, "archive": rules.VerbArchive,
+	"change": rules.VerbChange, "remove": rules.VerbRemove,
 }
 
 // maxSkipped is the largest number of reasons in the answer.
@@ -79,13 +80,13 @@ func (o *options) action(c *call, name string) (manager.Action, error) {
 	switch {
 	case x.Verb == "":
 		return x, refuse(string(task.CodeInvalid), fmt.Sprintf("unknown action %.100q", name))
-	case o.Elsewhere && x.Verb != task.VerbRelease:
+	case o.Elsewhere && x.Verb != rules.VerbRelease:
 		return x, refuse(string(task.CodeInvalid), "elsewhere is only for requeue")
-	case o.Changes == nil && o.Parameters == nil && x.Verb == task.VerbChange:
+	case o.Changes == nil && o.Parameters == nil && x.Verb == rules.VerbChange:
 		return x, refuse(string(task.CodeInvalid), "change without changes")
 	case o.Changes == nil && o.Parameters == nil:
 		return x, nil
-	case x.Verb != task.VerbChange && x.Verb != task.VerbReopen:
+	case x.Verb != rules.VerbChange && x.Verb != rules.VerbReopen:
 		return x, refuse(string(task.CodeInvalid), "changes and parameters are only for change and retry")
 	}
 	if o.Changes != nil {
@@ -194,7 +195,7 @@ func (a *api) actOnTasks(ctx context.Context, c *call, in *bulkInput) (*out[done
 		return nil, partly(result.Done, err)
 	}
 	for _, id := range missing {
-		result.Skipped = append(result.Skipped, &task.StateError{ID: id, Verb: action.Verb, State: task.None})
+		result.Skipped = append(result.Skipped, &rules.StateError{ID: id, Verb: action.Verb, State: task.None})
 	}
 	answer := done{Done: result.Done, Skipped: len(result.Skipped)}
 	for _, err := range result.Skipped[:min(len(result.Skipped), maxSkipped)] {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/tdf-framework/tdf/internal/access"
 	"github.com/tdf-framework/tdf/internal/expect"
+	"github.com/tdf-framework/tdf/internal/rules"
 	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/internal/testspace"
 	"github.com/tdf-framework/tdf/internal/webtest"
@@ -259,7 +260,7 @@ func TestResults(t *testing.T) {
 	s.as(access.Submitter, 200, "POST", sweepPath(`{"program":"p","source":"rsync:/p/run.sh","campaign":"submitter/s"}`, "", ""), "rate\n0.1\n=2\n", "Content-Type: text/csv")
 	for range 2 {
 		c := h.claim()
-		h.end(c, task.Result{Exit: "0", Output: `{"loss":` + fmt.Sprint(c.Task.ID) + `}`})
+		h.end(c, rules.Result{Exit: "0", Output: `{"loss":` + fmt.Sprint(c.Task.ID) + `}`})
 	}
 	s.open(testspace.Define("q", "rsync:/q/run.sh", "secret"))
 	for role, n := range map[access.Role]int{access.Submitter: 3, access.Viewer: 4} {

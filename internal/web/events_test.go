@@ -15,6 +15,7 @@ import (
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/pool"
 	"github.com/tdf-framework/tdf/internal/redistest"
+	"github.com/tdf-framework/tdf/internal/rules"
 	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/internal/testspace"
 	"github.com/tdf-framework/tdf/internal/webtest"
@@ -94,12 +95,12 @@ func TestEvents(t *testing.T) {
 	output := s.listen(server, access.Submitter, "?ids=2&types=output")
 	h.report(second, redisstate.LiveReport{Tail: testspace.Tail("one\n")})
 	output.until(`output {"id":2,"round":0,"text":"one\n"`)
-	h.end(second, task.Result{Output: "one\ntwo\n", Exit: "0"})
+	h.end(second, rules.Result{Output: "one\ntwo\n", Exit: "0"})
 	output.until(`output {"id":2,"round":0,"text":"two\n","ended":true}`)
 	for _, l := range []*listener{own, group, all} {
 		l.until(`state {"id":2,"state":"succeeded","outcome":"succeeded"`)
 	}
-	h.end(first, task.Result{Output: "", Exit: "1"})
+	h.end(first, rules.Result{Output: "", Exit: "1"})
 	s.as(access.Operator, 200, "POST", base+"/tasks/1/retry", "")
 	h.report(h.claim(), redisstate.LiveReport{Progress: &progress}) // the same as in the round before
 	all.until(`progress {"id":1,"round":1,"progress":{"fraction":0.5,"text":"half"}}`)
@@ -129,7 +130,7 @@ func TestEventsContinue(t *testing.T) {
 	l.until(`"id":1,"state":"open"`)
 	l.stop()
 	h := s.hand()
-	h.end(h.claim(), task.Result{Exit: "0"})
+	h.end(h.claim(), rules.Result{Exit: "0"})
 	var more []task.Definition
 	for range 700 {
 		more = append(more, testspace.Define("p", "rsync:/p/run.sh", "1"))

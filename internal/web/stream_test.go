@@ -19,6 +19,7 @@ import (
 	"github.com/tdf-framework/tdf/internal/access"
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/redistest"
+	"github.com/tdf-framework/tdf/internal/rules"
 	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/internal/testspace"
 	"github.com/tdf-framework/tdf/internal/webtest"
@@ -49,7 +50,7 @@ func (h hand) report(c redisstate.Claim, r redisstate.LiveReport) {
 }
 
 // end reports a result, and settles the task.
-func (h hand) end(c redisstate.Claim, r task.Result) {
+func (h hand) end(c redisstate.Claim, r rules.Result) {
 	h.Helper()
 	testspace.End(h, h.Store, c, r)
 }
@@ -111,7 +112,7 @@ func TestFollowOutput(t *testing.T) {
 		expect.Result(io.ReadFull(got.Body, part)).OK(t)
 		expect.MustEqual(t, string(part), more)
 	}
-	h.end(begun, task.Result{Output: text + "four", Error: "E", Exit: "0"})
+	h.end(begun, rules.Result{Output: text + "four", Error: "E", Exit: "0"})
 	expect.Equal(t, string(expect.Result(io.ReadAll(got.Body)).Value(t)), "fourE")
 	expect.Equal(t, got.Trailer.Get("X-Output-Incomplete"), "")
 	again := s.get(t.Context(), server, access.Operator, "/tasks/1/output?follow=true")
@@ -138,7 +139,7 @@ func TestFollowOutputWithAGap(t *testing.T) {
 	expect.Result(io.ReadFull(got.Body, make([]byte, len(first.Text)))).OK(t)
 	h.report(begun, redisstate.LiveReport{Tail: second})
 	expect.Result(io.ReadFull(got.Body, make([]byte, len(second.Text)))).OK(t)
-	h.end(begun, task.Result{Output: strings.Repeat("nine\n", 4) + "ten\n", Exit: "0"})
+	h.end(begun, rules.Result{Output: strings.Repeat("nine\n", 4) + "ten\n", Exit: "0"})
 	expect.Equal(t, string(expect.Result(io.ReadAll(got.Body)).Value(t)), "ten\n")
 	expect.Equal(t, got.Trailer.Get("X-Output-Incomplete"), "true")
 }
@@ -208,7 +209,7 @@ func TestClientThatReadsNothing(t *testing.T) {
 	server, h := httptest.NewServer(d), s.hand()
 	defer server.Close()
 	s.as(access.Operator, 201, "POST", "/api/v1/tasks", plain)
-	h.end(h.claim(), task.Result{Output: strings.Repeat("x", 30<<20), Exit: "0"})
+	h.end(h.claim(), rules.Result{Output: strings.Repeat("x", 30<<20), Exit: "0"})
 	connection, err := net.Dial("tcp", server.Listener.Addr().String())
 	expect.NoError(t, err)
 	defer connection.Close()
@@ -228,7 +229,7 @@ func TestAnswersOfLargeOutputs(t *testing.T) {
 	two, rounds := 20, 7
 	s.open(manager.Definition{Program: "p", Source: "rsync:/p/run.sh", MaxFails: &two})
 	for i := range rounds {
-		h.end(h.claim(), task.Result{Output: strings.Repeat(string(rune('a'+i)), 1<<20), Error: "x", Exit: "1"})
+		h.end(h.claim(), rules.Result{Output: strings.Repeat(string(rune('a'+i)), 1<<20), Error: "x", Exit: "1"})
 	}
 	got := s.as(access.Operator, 200, "GET", base+"/tasks/1", "").text
 	for i := range rounds {
@@ -240,7 +241,7 @@ func TestAnswersOfLargeOutputs(t *testing.T) {
 	}
 	s.as(access.Operator, 200, "POST", base+"/tasks/1/cancel", "")
 	for range 8 {
-		h.end(h.claim(), task.Result{Output: strings.Repeat("\x01", 1<<20), Exit: "0"})
+		h.end(h.claim(), rules.Result{Output: strings.Repeat("\x01", 1<<20), Exit: "0"})
 	}
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)

@@ -12,6 +12,7 @@ import (
 	"github.com/tdf-framework/tdf/internal/broker"
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/managing"
+	"github.com/tdf-framework/tdf/internal/rules"
 	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/internal/testspace"
 	"github.com/tdf-framework/tdf/internal/webtest"
@@ -50,7 +51,7 @@ func TestNamesOfWorkers(t *testing.T) {
 	expect.Equal(t, got.Header.Get("Retry-After"), "", "of a living worker")
 	store := managing.Of(s.manager).Store
 	now := expect.Result(store.Now(t.Context())).Value(t)
-	expect.NoError(t, store.SetGrace(t.Context(), task.Grace{Running: now.Add(1e6)}))
+	expect.NoError(t, store.SetGrace(t.Context(), rules.Grace{Running: now.Add(1e6)}))
 	seen := func(at task.Time) {
 		expect.NoError(t, store.Redis.HSet(t.Context(), store.Keys.Worker("worker/w"), "seen", at.String()).Err())
 	}
@@ -58,7 +59,7 @@ func TestNamesOfWorkers(t *testing.T) {
 	got = s.call(w.token, "POST", base+"/work", `{"name":"w"}`)
 	expect.Equal(t, got.StatusCode, 409)
 	expect.NotEqual(t, got.Header.Get("Retry-After"), "", "in a grace period")
-	expect.NoError(t, store.SetGrace(t.Context(), task.Grace{}))
+	expect.NoError(t, store.SetGrace(t.Context(), rules.Grace{}))
 	seen(now)
 	expect.True(t, s.begin(other, "w", "").session != w.session, "another token has names of its own")
 	for range 2 { // a registration can be repeated with its key

@@ -8,6 +8,7 @@ import (
 	"github.com/tdf-framework/tdf/internal/access"
 	"github.com/tdf-framework/tdf/internal/broker"
 	"github.com/tdf-framework/tdf/internal/expect"
+	"github.com/tdf-framework/tdf/internal/rules"
 	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/internal/testspace"
 	"github.com/tdf-framework/tdf/manager"
@@ -20,7 +21,7 @@ func (s *site) settle() {
 	for one, err := range s.manager.List(s.Context(), manager.Query{States: []task.State{task.Executed}}) {
 		expect.NoError(s, err)
 		now := expect.Result(h.Now(s.Context())).Value(s)
-		if move, ok := testspace.Read(s, h.Store, one.ID).Settle(now, nil); ok {
+		if move, ok := rules.Settle(testspace.Read(s, h.Store, one.ID), now, nil); ok {
 			testspace.Apply(s, h.Store, move, nil)
 		}
 	}

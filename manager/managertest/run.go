@@ -9,6 +9,7 @@ import (
 
 	"github.com/tdf-framework/tdf/internal/broker"
 	"github.com/tdf-framework/tdf/internal/class"
+	"github.com/tdf-framework/tdf/internal/rules"
 	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate"
 )
@@ -195,7 +196,7 @@ func digits(r *run) int { return len(strconv.FormatInt(r.Task.ID, 10)) }
 // the report.
 func (w *world) execute(r *run) error {
 	worker := r.Task.Current().Worker
-	result := task.Result{
+	result := rules.Result{
 		Output: r.result.Output, Error: r.result.Error, Exit: strconv.Itoa(r.result.Exit), JSON: r.result.JSON,
 		Started: r.began, Seconds: r.ends.Sub(r.began), Permanent: r.result.Permanent,
 	}
@@ -224,6 +225,6 @@ func (w *world) execute(r *run) error {
 		}
 	}
 	_, err := w.store.Apply(w.ctx, worker,
-		redisstate.Unit{Moves: []task.Move{end.Move(one)}, Open: open, ByRound: len(open) > 0})
+		redisstate.Unit{Moves: []rules.Move{end.Move(one)}, Open: open, ByRound: len(open) > 0})
 	return err
 }

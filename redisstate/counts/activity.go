@@ -11,6 +11,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/tdf-framework/tdf/internal/class"
+	"github.com/tdf-framework/tdf/internal/rules"
 	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate/conn"
 )
@@ -82,32 +83,32 @@ func (a *Activity) Spans(kind string) (upTo []uint64, sum task.Seconds) {
 
 // Transitions calls a function for each counted transition: its verb, and the state to which it led, or [task.None] if
 // it removed the task.
-func (a *Activity) Transitions(each func(verb task.Verb, to task.State, n int64)) {
+func (a *Activity) Transitions(each func(verb rules.Verb, to task.State, n int64)) {
 	for name, n := range a.Counts {
 		if made, ok := strings.CutPrefix(name, CountTransition); ok {
 			verb, to, _ := strings.Cut(made, ":")
-			each(task.Verb(verb), task.State(to), n)
+			each(rules.Verb(verb), task.State(to), n)
 		}
 	}
 }
 
 // A made is a counted transition.
 type made struct {
-	verb task.Verb
+	verb rules.Verb
 	to   task.State
 }
 
 // transitionNames are the names of the counts of transitions.
 var transitionNames = func() map[made]string {
 	names := map[made]string{}
-	for _, t := range task.Transitions {
+	for _, t := range rules.Transitions {
 		names[made{t.Verb, t.To}] = CountTransition + string(t.Verb) + ":" + string(t.To)
 	}
 	return names
 }()
 
 // TransitionName returns "" for a change that is no transition.
-func TransitionName(verb task.Verb, to task.State) string { return transitionNames[made{verb, to}] }
+func TransitionName(verb rules.Verb, to task.State) string { return transitionNames[made{verb, to}] }
 
 // Limits of the counts in Redis.
 const (

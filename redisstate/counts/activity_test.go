@@ -10,13 +10,14 @@ import (
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/leaktest"
 	"github.com/tdf-framework/tdf/internal/redistest"
+	"github.com/tdf-framework/tdf/internal/rules"
 	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate/conn"
 )
 
 func TestMain(m *testing.M) { os.Exit(leaktest.M{M: m}.Run()) }
 
-var opens = TransitionName(task.VerbOpen, task.Open)
+var opens = TransitionName(rules.VerbOpen, task.Open)
 
 func countsOf(t *testing.T, s *Counters, most int) map[string]map[string]int64 {
 	t.Helper()
@@ -133,11 +134,11 @@ func TestForeignActivity(t *testing.T) {
 	expect.NoError(t, s.Redis.Set(t.Context(), s.Keys.ActivityOf("b"), "text", 0).Err())
 	for _, queue := range []string{"a", "b"} {
 		s.Count(queue, opens, 1)
-		s.Count(queue, TransitionName(task.VerbClaim, task.Running), 1)
+		s.Count(queue, TransitionName(rules.VerbClaim, task.Running), 1)
 	}
 	s.SendCounts()
 	counts := countsOf(t, s, 10)
 	expect.Len(t, counts, 1)
-	expect.Equal(t, counts["a"][TransitionName(task.VerbClaim, task.Running)], 1)
+	expect.Equal(t, counts["a"][TransitionName(rules.VerbClaim, task.Running)], 1)
 	expect.Equal(t, counts["a"]["wait:1"], 1)
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/tdf-framework/tdf/internal/rules"
 	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate/conn"
 )
@@ -38,7 +39,7 @@ type HistoryEntry struct {
 var historyNames = namesOfHistory()
 
 func namesOfHistory() (names []string) {
-	for _, t := range task.Transitions {
+	for _, t := range rules.Transitions {
 		if t.To.Settled() {
 			names = append(names, TransitionName(t.Verb, t.To))
 		}

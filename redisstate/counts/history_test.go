@@ -10,11 +10,12 @@ import (
 	"github.com/tdf-framework/tdf/internal/conntest"
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/redistest"
+	"github.com/tdf-framework/tdf/internal/rules"
 	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate/conn"
 )
 
-var succeeds = TransitionName(task.VerbSucceed, task.Succeeded)
+var succeeds = TransitionName(rules.VerbSucceed, task.Succeeded)
 
 // succeed counts tasks of a queue that have succeeded.
 func succeed(s *Counters, queue string, n int64) {

@@ -10,6 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/tdf-framework/tdf/internal/class"
+	"github.com/tdf-framework/tdf/internal/rules"
 	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate/conn"
 	"github.com/tdf-framework/tdf/redisstate/keys"
@@ -26,7 +27,7 @@ const MaxID int64 = GroupIDs - 1
 
 // GroupCode returns the code of a state: its number in the indexes and in the scripts. It is at least 1. For
 // [task.None], it is 0.
-func GroupCode(s task.State) int { return slices.Index(task.Lists, s) + 1 }
+func GroupCode(s task.State) int { return slices.Index(rules.Lists, s) + 1 }
 
 // GroupScore returns the score of a task in its indexes.
 func GroupScore(s task.State, id int64) float64 { return float64(int64(GroupCode(s))*GroupIDs + id) }
@@ -49,7 +50,7 @@ var stateRanges = func() (all [][2]string) {
 
 // IsGroupScore reports whether a task with this id can have this score in an index.
 func IsGroupScore(score float64, id int64) bool {
-	return id >= 0 && id <= MaxID && slices.ContainsFunc(task.Lists, func(s task.State) bool {
+	return id >= 0 && id <= MaxID && slices.ContainsFunc(rules.Lists, func(s task.State) bool {
 		return GroupScore(s, id) == score
 	})
 }
@@ -91,7 +92,7 @@ func indexesOf(t *task.Task) (all []Set) {
 }
 
 // IndexScores returns each task's scores in its indexes.
-func (s *Names) IndexScores(ctx context.Context, sightings []task.Placement) ([][]*redis.FloatCmd, error) {
+func (s *Names) IndexScores(ctx context.Context, sightings []rules.Placement) ([][]*redis.FloatCmd, error) {
 	scores := make([][]*redis.FloatCmd, len(sightings))
 	err := s.Pipeline(ctx, "look up tasks in their groups and queues", func(p redis.Pipeliner) {
 		for i, x := range sightings {

@@ -4,6 +4,7 @@ package keys
 import (
 	"strconv"
 
+	"github.com/tdf-framework/tdf/internal/rules"
 	"github.com/tdf-framework/tdf/internal/task"
 )
 
@@ -184,7 +185,7 @@ func (k Names) Kinds() map[string]string {
 		k.Tokens(): "hash", k.TokensUsed(): "zset", k.Activity(): "zset", k.Notices(): "hash", k.NoticesDue(): "zset",
 		k.Noticed(): "hash", k.Dashboard(""): "string",
 	}
-	for _, list := range task.Lists {
+	for _, list := range rules.Lists {
 		kinds[k.List(list)] = "zset"
 	}
 	return kinds

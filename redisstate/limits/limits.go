@@ -8,6 +8,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/tdf-framework/tdf/internal/rules"
 	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate/conn"
 	"github.com/tdf-framework/tdf/redisstate/lua"
@@ -108,9 +109,9 @@ func (s *Limiter) readLimitUses(ctx context.Context, keys []string) ([]task.Limi
 
 // CountedByLimits reports for each task whether the limit of its key counts it. It is true for a task without a key,
 // and for a task that does not run.
-func (s *Limiter) CountedByLimits(ctx context.Context, all []task.Placement) ([]bool, error) {
+func (s *Limiter) CountedByLimits(ctx context.Context, all []rules.Placement) ([]bool, error) {
 	scores, err := conn.AskEach(ctx, s.Conn, "read which tasks the limits count", all,
-		func(p redis.Pipeliner, x task.Placement) *redis.FloatCmd {
+		func(p redis.Pipeliner, x rules.Placement) *redis.FloatCmd {
 			if x.Task == nil || x.Task.State != task.Running || x.Task.LimitKey == "" {
 				return nil
 			}

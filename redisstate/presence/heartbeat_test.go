@@ -8,6 +8,7 @@ import (
 	"github.com/tdf-framework/tdf/internal/class"
 	"github.com/tdf-framework/tdf/internal/conntest"
 	"github.com/tdf-framework/tdf/internal/expect"
+	"github.com/tdf-framework/tdf/internal/rules"
 	"github.com/tdf-framework/tdf/internal/task"
 )
 
@@ -55,10 +56,10 @@ func TestSilentWorkersLoseTheirNames(t *testing.T) {
 		mustBeTaken(t, took(second.TakeName(t.Context(), w, PriorOwner{Seen: now.Add(-61), Since: now.Add(-30)})))
 		mustBeTaken(t, took(second.TakeName(t.Context(), w, PriorOwner{Seen: now.Add(-62), Since: now.Add(-61)})))
 		expect.NoError(t, first.ServerHeartbeat(t.Context(), "s", now))
-		expect.NoError(t, first.SetGrace(t.Context(), task.Grace{Running: now.Add(20)}))
+		expect.NoError(t, first.SetGrace(t.Context(), rules.Grace{Running: now.Add(20)}))
 		text := mustBeTaken(t, took(second.TakeName(t.Context(), w, PriorOwner{}))).Error()
 		expect.True(t, strings.Contains(text, "Redis was away, so that worker may be alive; try again in "), text)
-		expect.NoError(t, first.SetGrace(t.Context(), task.Grace{Running: now.Add(-1)}))
+		expect.NoError(t, first.SetGrace(t.Context(), rules.Grace{Running: now.Add(-1)}))
 		expect.NoError(t, signed(first.WorkerHeartbeat(t.Context(), w))) // the owner keeps its name
 		silentFor(61)
 		expect.NoError(t, took(second.TakeName(t.Context(), w, PriorOwner{})))

@@ -5,6 +5,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/tdf-framework/tdf/internal/rules"
 	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate/conn"
 )
@@ -42,16 +43,16 @@ const (
 )
 
 // Grace returns the latest grace period.
-func (s *Presence) Grace(ctx context.Context) (task.Grace, error) {
+func (s *Presence) Grace(ctx context.Context) (rules.Grace, error) {
 	var until *redis.StringCmd
 	var leap *redis.SliceCmd
 	err := s.Pipeline(ctx, "read the grace period", func(p redis.Pipeliner) {
 		until, leap = p.Get(ctx, s.Keys.GraceUntil()), p.HMGet(ctx, s.Keys.Leap(), leapUntil, leapAhead)
 	})
 	if err != nil {
-		return task.Grace{}, err
+		return rules.Grace{}, err
 	}
-	var g task.Grace
+	var g rules.Grace
 	g.Running, _ = task.ParseTime(until.Val())
 	if of := leap.Val(); len(of) == 2 {
 		g.Open, _ = task.ParseTime(conn.Text(of[0]))
@@ -61,7 +62,7 @@ func (s *Presence) Grace(ctx context.Context) (task.Grace, error) {
 }
 
 // SetGrace stores a grace period in Redis. Other servers, later servers and claims then respect it.
-func (s *Presence) SetGrace(ctx context.Context, g task.Grace) error {
+func (s *Presence) SetGrace(ctx context.Context, g rules.Grace) error {
 	return s.BestEffort(ctx, "store the grace period", func(p redis.Pipeliner) {
 		p.Set(ctx, s.Keys.GraceUntil(), g.Running.String(), 0)
 		p.HSet(ctx, s.Keys.Leap(), leapUntil, g.Open.String())

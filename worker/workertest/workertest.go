@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/rules"
 	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/internal/worker/rounddir"
 	"github.com/tdf-framework/tdf/worker"
@@ -110,7 +111,7 @@ func Run(ctx context.Context, h worker.Handler, t Task) Result {
 	if collects {
 		result.readJSON(dir)
 	}
-	result.Error = task.AppendLine(result.Error, ended.Reason)
+	result.Error = rules.AppendLine(result.Error, ended.Reason)
 	result.applyFailOn(cmp.Or(t.FailOn, tdf.FailOnStderr))
 	return result
 }
@@ -188,14 +189,14 @@ func (result *Result) readJSON(dir *rounddir.Dir) {
 	result.JSON = text
 	if err != nil {
 		result.Err = errors.Join(err, result.Err)
-		result.Error, result.Exit = task.AppendLine(result.Error, err.Error()), ""
+		result.Error, result.Exit = rules.AppendLine(result.Error, err.Error()), ""
 	}
 }
 
 // applyFailOn sets Err if the handler returned nil, but its text on Stderr makes the round fail.
 func (result *Result) applyFailOn(rule tdf.FailOn) {
 	round := task.Round{Exit: result.Exit, HasError: result.Error != ""}
-	if result.Err == nil && round.HasFailed(rule) {
+	if result.Err == nil && rules.HasFailed(&round, rule) {
 		result.Err = fmt.Errorf("the round fails because the handler wrote to Stderr (fail_on=%s): %s", rule,
 			result.Error)
 	}

@@ -2,6 +2,7 @@ package brokertest
 
 import (
 	"github.com/tdf-framework/tdf/internal/expect"
+	"github.com/tdf-framework/tdf/internal/rules"
 	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate"
 )
@@ -42,11 +43,11 @@ var leaseRows = []row{
 		id := s.open()
 		_, r := s.begin("w")
 		s.silence()
-		m, ok := s.task(id).Settle(s.now(), nil)
+		m, ok := rules.Settle(s.task(id), s.now(), nil)
 		expect.True(s, ok, "the task is lost")
 		m.Due = expect.Result(s.redis.Do(s.Context(), "ZSCORE", s.store.Keys.Due(), id).Text()).Value(s)
 		expect.True(s, r.renew(), "the claim is lost")
-		all := expect.Result(s.store.Apply(s.Context(), "server", redisstate.Unit{Moves: []task.Move{m}})).Value(s)
+		all := expect.Result(s.store.Apply(s.Context(), "server", redisstate.Unit{Moves: []rules.Move{m}})).Value(s)
 		expect.Fails(s, all[0].Err, "")
 		s.is(id, "running 0")
 	}},

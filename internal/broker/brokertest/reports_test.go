@@ -9,6 +9,7 @@ import (
 	"github.com/tdf-framework/tdf/internal/class"
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/redistest"
+	"github.com/tdf-framework/tdf/internal/rules"
 	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate/presence"
 )
@@ -133,22 +134,22 @@ var reportRows = []row{
 	{"report after a cancel", nil, func(s *scene) {
 		id := s.open()
 		_, r := s.begin("w")
-		s.apply(s.task(id).Cancel())
+		s.apply(rules.Cancel(s.task(id)))
 		s.unchanged(func() { s.reports(r, ending{}, refused) })
 		s.is(id, "expired 0")
 	}},
 	{"report after a requeue", nil, func(s *scene) {
 		id := s.open()
 		_, r := s.begin("w")
-		s.apply(s.task(id).Requeue(false))
+		s.apply(rules.Requeue(s.task(id), false))
 		s.unchanged(func() { s.reports(r, s.opening("late"), refused) })
 		s.is(id, "open 1 releases 1")
 	}},
 	{"report of a removed task", nil, func(s *scene) {
 		id := s.open()
 		_, r := s.begin("w")
-		s.apply(s.task(id).Cancel())
-		s.apply(s.task(id).Remove())
+		s.apply(rules.Cancel(s.task(id)))
+		s.apply(rules.Remove(s.task(id)))
 		s.unchanged(func() { s.reports(r, ending{}, refused) })
 		expect.Equal(s, s.count(), 0)
 	}},

@@ -16,6 +16,7 @@ import (
 	"github.com/tdf-framework/tdf/internal/config"
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/redistest"
+	"github.com/tdf-framework/tdf/internal/rules"
 	"github.com/tdf-framework/tdf/internal/server"
 	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/internal/testspace"
@@ -197,7 +198,7 @@ func (s *scene) set(key string, pairs ...any) {
 }
 
 // apply applies the Move of somebody else, such as an operator.
-func (s *scene) apply(m task.Move, err error) {
+func (s *scene) apply(m rules.Move, err error) {
 	s.Helper()
 	testspace.Apply(s, s.store, m, err)
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/tdf-framework/tdf/internal/class"
 	"github.com/tdf-framework/tdf/internal/config"
 	"github.com/tdf-framework/tdf/internal/expect"
+	"github.com/tdf-framework/tdf/internal/rules"
 	"github.com/tdf-framework/tdf/internal/server"
 	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate"
@@ -104,10 +105,10 @@ func unfit(*task.Task) broker.Ending {
 }
 
 func unstarted(*task.Task) broker.Ending {
-	return broker.Ending{Unstarted: true, Result: task.Result{Refused: true, Reason: "fetch: not found"}}
+	return broker.Ending{Unstarted: true, Result: rules.Result{Refused: true, Reason: "fetch: not found"}}
 }
 
-func sound(*task.Task) broker.Ending { return broker.Ending{Result: task.Result{Exit: "0"}} }
+func sound(*task.Task) broker.Ending { return broker.Ending{Result: rules.Result{Exit: "0"}} }
 
 func (s *simulation) in(state task.State) int64 {
 	s.Helper()

@@ -25,6 +25,7 @@ import (
 	"github.com/tdf-framework/tdf/internal/config"
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/leaktest"
+	"github.com/tdf-framework/tdf/internal/rules"
 	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/internal/testlog"
 	"github.com/tdf-framework/tdf/redisstate"
@@ -322,7 +323,7 @@ func TestHostileAnswers(t *testing.T) {
 
 	report := func(answers string) error {
 		f.says(200, answers)
-		return r.report(t.Context(), deliveries(task.Result{Exit: "0"}))
+		return r.report(t.Context(), deliveries(rules.Result{Exit: "0"}))
 	}
 	for _, answers := range []string{`{}`, `{"reports":[]}`, `{"reports":[{"id":1,"accepted":true},{"id":1,"accepted":true}]}`, `{"reports":[{"id":2,"accepted":true}]}`, `{"reports":[{"id":1,"round":1,"accepted":true}]}`} {
 		expect.Fails(t, report(answers), "the API answered")
@@ -334,7 +335,7 @@ func TestHostileAnswers(t *testing.T) {
 	expect.Equal(t, renewed.Now, 0)
 }
 
-func deliveries(results ...task.Result) (all []*broker.Delivery) {
+func deliveries(results ...rules.Result) (all []*broker.Delivery) {
 	for i, x := range results {
 		one := broker.ClaimedTask{ID: int64(i + 1), Program: "p", Claim: fmt.Sprint("c", i+1)}
 		all = append(all, &broker.Delivery{Task: claimOf(&one).Task, Ending: broker.Ending{Claim: one.Claim, Result: x}})
@@ -348,7 +349,7 @@ func TestReports(t *testing.T) {
 		text := expect.Result(encode(reportOf(d))).Value(t)
 		return strings.TrimPrefix(strings.TrimSpace(string(text)), `{"id":1,"round":0,"claim":"c1",`)
 	}
-	for want, x := range map[string]task.Result{
+	for want, x := range map[string]rules.Result{
 		`"action":"complete","exit":0,"stdout":"a<b","result":{"n":1},"seconds":2}`:                 {Exit: "0", Output: "a<b", JSON: `{"n": 1}`, Seconds: 2},
 		`"action":"complete","exit":3,"stderr":"boom\nreason"}`:                                     {Exit: "3", Error: "boom", Reason: "reason"},
 		`"action":"complete","exit":0,"stdout_base64":"/wA=","stderr":"warning"}`:                   {Exit: "0", Output: "\xff\x00", Error: "warning"},
@@ -369,7 +370,7 @@ func TestReports(t *testing.T) {
 		`"action":"fail","error":"busy\ufffd","later":5}`: {Way: broker.Later, Reason: "busy\xff", Delay: 5},
 		`"action":"fail","error":"no gpu","unfit":true}`:  {Way: broker.Unfit, Reason: "no gpu"},
 	} {
-		d := deliveries(task.Result{Output: "not sent"})[0]
+		d := deliveries(rules.Result{Output: "not sent"})[0]
 		e.Claim = d.Claim
 		d.Ending = e
 		expect.Equal(t, strings.ReplaceAll(lines(d), "\uFFFD", `\ufffd`), want)
@@ -380,7 +381,7 @@ func TestReports(t *testing.T) {
 func TestRefusedReports(t *testing.T) {
 	f := newFake(t, (*httptest.Server).Start)
 	r := f.working()
-	all := deliveries(task.Result{Exit: "0"}, task.Result{Exit: "0", JSON: "[[]]"}, task.Result{Exit: "0"}, task.Result{Exit: "0"}, task.Result{Exit: "0"})
+	all := deliveries(rules.Result{Exit: "0"}, rules.Result{Exit: "0", JSON: "[[]]"}, rules.Result{Exit: "0"}, rules.Result{Exit: "0"}, rules.Result{Exit: "0"})
 	all[3].Way = broker.TimedOut
 	all[4].Way, all[4].Reason = broker.Unfit, "no gpu"
 	answered := 0
@@ -413,13 +414,13 @@ func TestRefusedReports(t *testing.T) {
 	expect.True(t, all[0].Err == nil, all[0].Err)
 	expect.True(t, all[1].ResultLost, "the result is not lost")
 	expect.Contains(t, all[1].Result.Reason, "too deep")
-	expect.True(t, errors.As(all[2].Err, new(*task.StateError)), "not lost", all[2].Err)
+	expect.True(t, errors.As(all[2].Err, new(*rules.StateError)), "not lost", all[2].Err)
 	expect.Equal(t, all[4].Way, broker.Done)
 	expect.Equal(t, all[4].Result.Reason, "gone")
 	f.says(500, "") // perhaps one of the tasks is damaged
-	expect.Fails(t, r.report(t.Context(), deliveries(task.Result{Exit: "0"}, task.Result{Exit: "0"})), "500")
+	expect.Fails(t, r.report(t.Context(), deliveries(rules.Result{Exit: "0"}, rules.Result{Exit: "0"})), "500")
 	expect.Len(t, f.made(), 3)
-	opening := deliveries(task.Result{Exit: "0"})
+	opening := deliveries(rules.Result{Exit: "0"})
 	opening[0].Following, opening[0].Task.EndBefore = make([]broker.Following, 1), task.Never
 	for _, status := range []int{404, 500} { // of a proxy, for example
 		f.says(status, "")
@@ -439,7 +440,7 @@ func TestRenewals(t *testing.T) {
 		Updates: []string{"a\nb", strings.Repeat("x", 5000), "left out"}, FirstUpdate: 999,
 	}}, redisstate.LeaseRenewal{ID: 2, Limit: 5, Begun: true})).Value(t)
 	expect.Fails(t, renewed.Lost[1], "it is open in round 1")
-	expect.True(t, errors.As(renewed.Lost[1], new(*task.StateError)), "not lost", renewed.Lost)
+	expect.True(t, errors.As(renewed.Lost[1], new(*rules.StateError)), "not lost", renewed.Lost)
 	all := f.made()
 	expect.MustLen(t, all, 1)
 	expect.Contains(t, all[0], `"progress":{"fraction":0.5,"text":"half done"},"checkpoint_base64":"/w==","tail":{"base64":"dGFpbP8=","end":9,"stdout":-1,"stderr":2},"updates":["a b","xxx`)

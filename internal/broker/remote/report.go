@@ -13,6 +13,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/tdf-framework/tdf/internal/broker"
+	"github.com/tdf-framework/tdf/internal/rules"
 	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate"
 )
@@ -104,7 +105,7 @@ func (r *Remote) renew(ctx context.Context, all []redisstate.LeaseRenewal, out *
 	return nil
 }
 
-// A lostError says that a claim does not hold any more. It wraps a *[task.StateError].
+// A lostError says that a claim does not hold any more. It wraps a *[rules.StateError].
 type lostError struct {
 	id     int64
 	detail string
@@ -112,7 +113,7 @@ type lostError struct {
 
 func (e *lostError) Error() string { return e.detail }
 
-func (e *lostError) Unwrap() error { return &task.StateError{ID: e.id, Verb: task.VerbExecute} }
+func (e *lostError) Unwrap() error { return &rules.StateError{ID: e.id, Verb: rules.VerbExecute} }
 
 func renewalOf(r *redisstate.LeaseRenewal) broker.Renewal {
 	out := broker.Renewal{Run: broker.Run{ID: r.ID, Round: r.Round, Claim: r.Claim}}
@@ -226,10 +227,10 @@ func addResult(out *broker.Report, d *broker.Delivery) {
 	case r.Refused, failed && r.Permanent:
 		out.Error, out.Permanent = r.Reason, r.Permanent
 	case err != nil:
-		text = task.AppendLine(r.Error, r.Reason)
+		text = rules.AppendLine(r.Error, r.Reason)
 		out.Exit, out.Error = signalExit(r.Exit), fmt.Sprintf("%s ended with %s", r.Subject(), r.Exit)
 	default:
-		out.Action, text = "complete", task.AppendLine(r.Error, r.Reason)
+		out.Action, text = "complete", rules.AppendLine(r.Error, r.Reason)
 		if r.JSON != "" {
 			out.Result = json.RawMessage(r.JSON)
 		}
@@ -248,7 +249,7 @@ func addResult(out *broker.Report, d *broker.Delivery) {
 }
 
 // addTexts adds what the round has printed.
-func addTexts(out *broker.Report, r *task.Result, stderr string) {
+func addTexts(out *broker.Report, r *rules.Result, stderr string) {
 	out.Stdout, out.StdoutBase64 = textOrBytes(r.Output)
 	out.Stderr, out.StderrBase64 = textOrBytes(stderr)
 	if r.OutputBytes > int64(len(r.Output)) {

@@ -21,6 +21,7 @@ import (
 
 	"github.com/tdf-framework/tdf/internal/access"
 	"github.com/tdf-framework/tdf/internal/expect"
+	"github.com/tdf-framework/tdf/internal/rules"
 	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/internal/web"
 	"github.com/tdf-framework/tdf/redisstate/presence"
@@ -147,8 +148,8 @@ func TestAccessibility(t *testing.T) {
 		check(b, path)
 	}
 	s = serialSite(t, web.Options{})
-	s.run("plotted", 8, func(i int) task.Result {
-		return task.Result{Exit: strconv.Itoa(i / 7), Seconds: 1, JSON: fmt.Sprintf(`{"loss":%d}`, i)}
+	s.run("plotted", 8, func(i int) rules.Result {
+		return rules.Result{Exit: strconv.Itoa(i / 7), Seconds: 1, JSON: fmt.Sprintf(`{"loss":%d}`, i)}
 	})
 	b = s.tab(s.serve())
 	b.login(access.Operator)
@@ -172,8 +173,8 @@ func TestCampaignInABrowser(t *testing.T) {
 	b.text("--lr 0.1")
 	b.do(chromedp.Click(`[name=open]`))
 	b.text("0 of 2 tasks")
-	s.finish(2, func(i int) task.Result {
-		return task.Result{Exit: "0", Seconds: 1, JSON: fmt.Sprintf(`{"loss":%d}`, i)}
+	s.finish(2, func(i int) rules.Result {
+		return rules.Result{Exit: "0", Seconds: 1, JSON: fmt.Sprintf(`{"loss":%d}`, i)}
 	})
 	b.text("2 of 2 tasks")
 	b.sees("the plot", `document.querySelector("svg.plot path.s0") !== null`)
@@ -185,8 +186,8 @@ func TestCampaignInABrowser(t *testing.T) {
 // A person retries one of two groups of failures of a campaign. The tasks of the other group stay as they are.
 func TestRetryOfAGroupInTheBrowser(t *testing.T) {
 	s := newSite(t, web.Options{})
-	s.run("night", 5, func(i int) task.Result {
-		return task.Result{Exit: "3", Seconds: 1, Error: []string{"MemoryError: no room\n", "ValueError: lr is negative\n"}[i/3]}
+	s.run("night", 5, func(i int) rules.Result {
+		return rules.Result{Exit: "3", Seconds: 1, Error: []string{"MemoryError: no room\n", "ValueError: lr is negative\n"}[i/3]}
 	})
 	b := s.tab(s.serve())
 	b.login(access.Operator)

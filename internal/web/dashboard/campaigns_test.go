@@ -15,6 +15,7 @@ import (
 
 	"github.com/tdf-framework/tdf/internal/access"
 	"github.com/tdf-framework/tdf/internal/expect"
+	"github.com/tdf-framework/tdf/internal/rules"
 	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/internal/testspace"
 	"github.com/tdf-framework/tdf/internal/web"
@@ -23,7 +24,7 @@ import (
 )
 
 // run opens tasks of a campaign, and runs each with the result that a function returns.
-func (s *site) run(group string, n int, result func(i int) task.Result) {
+func (s *site) run(group string, n int, result func(i int) rules.Result) {
 	s.Helper()
 	var all []manager.Definition
 	for i := range n {
@@ -36,7 +37,7 @@ func (s *site) run(group string, n int, result func(i int) task.Result) {
 }
 
 // finish runs open tasks.
-func (s *site) finish(n int, result func(i int) task.Result) {
+func (s *site) finish(n int, result func(i int) rules.Result) {
 	s.Helper()
 	for i := range n {
 		got := expect.Result(s.store.Claim(s.Context(), redisstate.ClaimParams{Worker: "w", Most: 1, Lease: 3600})).Value(s)
@@ -48,11 +49,11 @@ func (s *site) finish(n int, result func(i int) task.Result) {
 // A campaign shows its progress, its failures with an example, and a plot, whose choices are in the address.
 func TestCampaign(t *testing.T) {
 	s := newSite(t, web.Options{})
-	s.run("night/1", 8, func(i int) task.Result {
+	s.run("night/1", 8, func(i int) rules.Result {
 		if i == 7 {
-			return task.Result{Exit: "3", Seconds: 1, Error: "Traceback\nValueError: <script>bad\u202e 7\n"}
+			return rules.Result{Exit: "3", Seconds: 1, Error: "Traceback\nValueError: <script>bad\u202e 7\n"}
 		}
-		return task.Result{Exit: "0", Seconds: 1, JSON: fmt.Sprintf(`{"loss":%d.5}`, i), Output: fmt.Sprintf("acc=%d\n", 10*i)}
+		return rules.Result{Exit: "0", Seconds: 1, JSON: fmt.Sprintf(`{"loss":%d.5}`, i), Output: fmt.Sprintf("acc=%d\n", 10*i)}
 	})
 	b := s.as(access.Operator)
 	list := b.page("/ui/campaigns", 200)
@@ -112,7 +113,7 @@ func TestCampaign(t *testing.T) {
 		expect.Eventually(t, progress, func() bool { return strings.Contains(b.page(at, 200), progress) })
 	}
 	shows("7 of 8 tasks")
-	s.finish(1, func(int) task.Result { return task.Result{Exit: "0", Seconds: 1, JSON: `{"loss":9}`} })
+	s.finish(1, func(int) rules.Result { return rules.Result{Exit: "0", Seconds: 1, JSON: `{"loss":9}`} })
 	shows("8 of 8 tasks")
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/tdf-framework/tdf/internal/access"
 	"github.com/tdf-framework/tdf/internal/expect"
+	"github.com/tdf-framework/tdf/internal/rules"
 	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/internal/testspace"
 	"github.com/tdf-framework/tdf/internal/web"
@@ -71,8 +72,8 @@ func TestGraph(t *testing.T) {
 	claims := expect.Result(s.store.Claim(t.Context(), redisstate.ClaimParams{Worker: "w", Most: 100, Lease: 60})).Value(t)
 	var last *task.Task
 	for _, c := range claims.Claims {
-		m := expect.Result(c.Task.Execute(c.ID, task.Result{Exit: "0"})).Value(t)
-		u := redisstate.Unit{Moves: []task.Move{m}, Open: slices.Repeat([]task.Properties{task.Defaults("p", "rsync:/p/run.sh", "<i>")}, 23), ByRound: true}
+		m := expect.Result(rules.Execute(c.Task, c.ID, rules.Result{Exit: "0"})).Value(t)
+		u := redisstate.Unit{Moves: []rules.Move{m}, Open: slices.Repeat([]task.Properties{task.Defaults("p", "rsync:/p/run.sh", "<i>")}, 23), ByRound: true}
 		expect.NoError(t, expect.Result(s.store.Apply(t.Context(), "w", u)).Value(t)[0].Err)
 		last = c.Task
 	}

@@ -11,7 +11,7 @@ import (
 
 	"github.com/tdf-framework/tdf/internal/access"
 	"github.com/tdf-framework/tdf/internal/expect"
-	"github.com/tdf-framework/tdf/internal/task"
+	"github.com/tdf-framework/tdf/internal/rules"
 	"github.com/tdf-framework/tdf/internal/testspace"
 	"github.com/tdf-framework/tdf/internal/web"
 	"github.com/tdf-framework/tdf/redisstate"
@@ -111,7 +111,7 @@ func TestOutputInTheBrowser(t *testing.T) {
 	n := eval[int](b, text+".length")
 	expect.Compare(t, n, "<=", 64<<10)
 	expect.Compare(t, n, ">=", 60<<10)
-	testspace.End(t, s.store, p.Claim, task.Result{Exit: "0", Seconds: 1, Output: "all of it\n"})
+	testspace.End(t, s.store, p.Claim, rules.Result{Exit: "0", Seconds: 1, Output: "all of it\n"})
 	b.text("all of it")
 	b.sees("the whole output replaces its end", `document.querySelector("#tail") === null`)
 }
@@ -123,9 +123,9 @@ func TestTailOfALostRound(t *testing.T) {
 	p := s.start()
 	p.print("one\n<i>two</i> \u202e\n")
 	found := testspace.Read(t, s.store, p.Task.ID)
-	move, ok := found.Settle(found.LeaseUntil+1, nil)
+	move, ok := rules.Settle(found, found.LeaseUntil+1, nil)
 	expect.MustTrue(t, ok, move)
-	expect.MustEqual(t, move.Verb, task.VerbLose)
+	expect.MustEqual(t, move.Verb, rules.VerbLose)
 	testspace.Apply(t, s.store, move, nil)
 	b := s.as(access.Viewer)
 	path := fmt.Sprint("/ui/tasks/", p.Task.ID)
@@ -145,7 +145,7 @@ func TestTailOfALostRound(t *testing.T) {
 	text := b.page(path, 200)
 	expect.NotContains(t, text, "Last part of the output")
 	expect.Contains(t, text, `id="tail"`)
-	testspace.End(t, s.store, next.Claim, task.Result{Exit: "0", Output: "whole"})
+	testspace.End(t, s.store, next.Claim, rules.Result{Exit: "0", Output: "whole"})
 	s.Handler = s.dashboard(web.Options{})
 	text = b.page(path, 200)
 	expect.NotContains(t, text, "Last part of the output")

@@ -10,7 +10,7 @@ import (
 
 	"github.com/tdf-framework/tdf/internal/access"
 	"github.com/tdf-framework/tdf/internal/expect"
-	"github.com/tdf-framework/tdf/internal/task"
+	"github.com/tdf-framework/tdf/internal/rules"
 	"github.com/tdf-framework/tdf/internal/testspace"
 	"github.com/tdf-framework/tdf/internal/web"
 	"github.com/tdf-framework/tdf/manager"
@@ -64,7 +64,7 @@ func TestTitleOfAnExplanation(t *testing.T) {
 	b := s.as(access.Operator)
 	expect.Contains(t, b.page("/ui/tasks/1/explain", 200), "<title>Why task 1 does not run or finish")
 	p := s.start()
-	testspace.End(t, s.store, p.Claim, task.Result{Exit: "0"})
+	testspace.End(t, s.store, p.Claim, rules.Result{Exit: "0"})
 	s.Handler = s.dashboard(web.Options{})
 	text := b.page("/ui/tasks/1/explain", 200)
 	expect.Contains(t, text, "<title>Task 1, explained")

@@ -9,6 +9,7 @@ import (
 	"github.com/tdf-framework/tdf/internal/access"
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/redistest"
+	"github.com/tdf-framework/tdf/internal/rules"
 	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/internal/testspace"
 	"github.com/tdf-framework/tdf/internal/web"
@@ -32,7 +33,7 @@ func TestShards(t *testing.T) {
 	}
 	store := testspace.Connect(t, cfg)
 	got := expect.Result(store.Claim(t.Context(), redisstate.ClaimParams{Worker: "w", Most: 1, Lease: 3600})).Value(t)
-	testspace.End(t, store, got.Claims[0], task.Result{Exit: "3", Error: "boom"})
+	testspace.End(t, store, got.Claims[0], rules.Result{Exit: "3", Error: "boom"})
 	name := cfg.Namespace + "/1"
 	address := "/ui/tasks/" + url.PathEscape(name)
 

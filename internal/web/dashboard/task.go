@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/tdf-framework/tdf/internal/admin"
+	"github.com/tdf-framework/tdf/internal/rules"
 	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/manager"
 )
@@ -107,10 +108,10 @@ func loadTask(ctx context.Context, v *visit) (any, error) {
 }
 
 // possible reports whether a manager can do something to a task in a state.
-func possible(v task.Verb, from task.State) bool {
-	return slices.ContainsFunc(task.Transitions, func(tr task.Transition) bool {
-		return tr.Verb == v && slices.Contains(tr.From, from) && slices.Contains(tr.By, task.Manager)
-	}) || v == task.VerbChange && from == task.Open
+func possible(v rules.Verb, from task.State) bool {
+	return slices.ContainsFunc(rules.Transitions, func(tr rules.Transition) bool {
+		return tr.Verb == v && slices.Contains(tr.From, from) && slices.Contains(tr.By, rules.Manager)
+	}) || v == rules.VerbChange && from == task.Open
 }
 
 // factsOf returns the properties of a task that differ from their defaults.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/tdf-framework/tdf/internal/admin"
 	"github.com/tdf-framework/tdf/internal/pool"
+	"github.com/tdf-framework/tdf/internal/rules"
 	"github.com/tdf-framework/tdf/internal/selection"
 	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/manager"
@@ -239,18 +240,18 @@ func resultsAddress(q manager.Query, as string) string {
 // A verb is what a user can do to tasks.
 type verb struct {
 	Name, Label, Done string
-	task.Verb
+	rules.Verb
 	Says string // what happens, on the page that asks for a confirmation
 }
 
 var verbs = []verb{
-	{"retry", "Retry", "retried", task.VerbReopen, "Finished tasks run again."},
-	{"cancel", "Cancel", "cancelled", task.VerbCancel, "Open and running tasks end. Workers end the running programs."},
-	{"requeue", "Requeue", "requeued", task.VerbRelease, "Running tasks are taken from their workers, and run again."},
-	{"archive", "Archive", "archived", task.VerbArchive, "Finished tasks are archived, without a callback."},
-	{"change", "Change", "changed", task.VerbChange, "Open tasks get new values of properties."},
+	{"retry", "Retry", "retried", rules.VerbReopen, "Finished tasks run again."},
+	{"cancel", "Cancel", "cancelled", rules.VerbCancel, "Open and running tasks end. Workers end the running programs."},
+	{"requeue", "Requeue", "requeued", rules.VerbRelease, "Running tasks are taken from their workers, and run again."},
+	{"archive", "Archive", "archived", rules.VerbArchive, "Finished tasks are archived, without a callback."},
+	{"change", "Change", "changed", rules.VerbChange, "Open tasks get new values of properties."},
 	{
-		"remove", "Remove", "removed", task.VerbRemove,
+		"remove", "Remove", "removed", rules.VerbRemove,
 		"Finished tasks are deleted, with their outputs. This cannot be undone.",
 	},
 }
@@ -293,7 +294,7 @@ func loadConfirmation(ctx context.Context, v *visit) (any, error) {
 	if len(c.Filters) == 0 {
 		return nil, errNothing
 	}
-	if c.Verb == task.VerbChange || c.Verb == task.VerbReopen {
+	if c.Verb == rules.VerbChange || c.Verb == rules.VerbReopen {
 		c.Properties = changeable()
 	}
 	all, _, err := v.selected(ctx, v.query)
@@ -378,8 +379,8 @@ func actOnTasks(ctx context.Context, v *visit) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	action := manager.Action{Verb: what.Verb, Elsewhere: form.Has("elsewhere") && what.Verb == task.VerbRelease}
-	if what.Verb == task.VerbChange || what.Verb == task.VerbReopen {
+	action := manager.Action{Verb: what.Verb, Elsewhere: form.Has("elsewhere") && what.Verb == rules.VerbRelease}
+	if what.Verb == rules.VerbChange || what.Verb == rules.VerbReopen {
 		if action.Changes, err = changesOf(form, now); err != nil {
 			return "", err
 		}
@@ -425,7 +426,7 @@ func (v *visit) tell(what *verb, done manager.Result, back string) {
 // page must not run a task again that has just run. A cancellation means any round.
 func actOnTask(ctx context.Context, v *visit) (string, error) {
 	what, err := verbOf(v.path("do"))
-	if err != nil || what.Verb == task.VerbChange {
+	if err != nil || what.Verb == rules.VerbChange {
 		return "", errNoVerb
 	}
 	t, _, err := v.task(ctx)
@@ -433,7 +434,7 @@ func actOnTask(ctx context.Context, v *visit) (string, error) {
 		return "", err
 	}
 	ref := manager.Ref{ID: t.ID, Namespace: t.Namespace, Round: manager.AnyRound}
-	if what.Verb != task.VerbCancel {
+	if what.Verb != rules.VerbCancel {
 		ref.Round, err = strconv.Atoi(v.request.PostForm.Get("round"))
 		if err != nil || ref.Round < 0 {
 			return "", errNoRound
@@ -445,7 +446,7 @@ func actOnTask(ctx context.Context, v *visit) (string, error) {
 		return "", err
 	case len(done.Skipped) > 0:
 		return "", done.Skipped[0]
-	case what.Verb == task.VerbRemove:
+	case what.Verb == rules.VerbRemove:
 		return Base + "/tasks", nil
 	}
 	return TaskAddress(t.Name()), nil

@@ -10,6 +10,7 @@ import (
 
 	"github.com/tdf-framework/tdf/internal/broker"
 	"github.com/tdf-framework/tdf/internal/class"
+	"github.com/tdf-framework/tdf/internal/rules"
 	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/internal/web/wire"
 	"github.com/tdf-framework/tdf/internal/worker/rounddir"
@@ -309,12 +310,12 @@ func (a *app) execute(ctx context.Context, c *wire.Call, in *completing, t *task
 	if err != nil {
 		return err
 	}
-	result := task.Result{Exit: "0", InProcess: true, JSON: string(in.Message), Started: r.Entered[task.Running]}
+	result := rules.Result{Exit: "0", InProcess: true, JSON: string(in.Message), Started: r.Entered[task.Running]}
 	result.Seconds = max(now.Sub(result.Started), task.For(time.Microsecond))
 	end := broker.Ending{Claim: r.Claim, Result: result}
 	outcomes, err := s.Execute(ctx, workerOf(c), end.Move(t).Settled(t, result))
 	if err == nil && outcomes[0].Err != nil {
-		if err = outcomes[0].Err; errors.As(err, new(*task.StateError)) {
+		if err = outcomes[0].Err; errors.As(err, new(*rules.StateError)) {
 			err = errLost
 		}
 	}

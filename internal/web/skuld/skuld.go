@@ -7,6 +7,7 @@ import (
 	"github.com/tdf-framework/tdf/internal/broker"
 	"github.com/tdf-framework/tdf/internal/class"
 	"github.com/tdf-framework/tdf/internal/managing"
+	"github.com/tdf-framework/tdf/internal/rules"
 	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/internal/web/wire"
 	"github.com/tdf-framework/tdf/manager"
@@ -24,7 +25,7 @@ type store interface {
 	OpenWith(ctx context.Context, p class.Requirement) (int64, error)
 	Claim(ctx context.Context, r redisstate.ClaimParams) (redisstate.ClaimResult, error)
 	Renew(ctx context.Context, lease task.Seconds, renewals ...redisstate.LeaseRenewal) (redisstate.RenewResult, error)
-	Execute(ctx context.Context, worker string, results ...task.Move) ([]redisstate.Outcome, error)
+	Execute(ctx context.Context, worker string, results ...rules.Move) ([]redisstate.Outcome, error)
 	Updates(ctx context.Context, id int64, after redisstate.Update, most int) ([]redisstate.Update, error)
 	AtMost(ctx context.Context, replicas int) (*conn.Replicas, error)
 	LastUpdates(ctx context.Context, id int64, round, most int) ([]redisstate.Update, error)

@@ -11,6 +11,7 @@ import (
 	"github.com/prometheus/common/expfmt"
 
 	"github.com/tdf-framework/tdf/internal/metrics"
+	"github.com/tdf-framework/tdf/internal/rules"
 	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/internal/web/wire"
 	"github.com/tdf-framework/tdf/redisstate/counts"
@@ -31,7 +32,7 @@ type meter struct {
 
 // A transition is what a counter counts. Its reason is a tag.
 type transition struct {
-	verb   task.Verb
+	verb   rules.Verb
 	to     task.State
 	reason string
 }
@@ -43,33 +44,33 @@ var (
 
 // meters are the metrics of Taskmaster that TDF counts.
 var meters = map[string]meter{
-	"tasks.submitted": {help: "Tasks submitted.", tags: byQueue, counts: []transition{{task.VerbOpen, task.Open, ""}}},
+	"tasks.submitted": {help: "Tasks submitted.", tags: byQueue, counts: []transition{{rules.VerbOpen, task.Open, ""}}},
 	"tasks.claimed": {
 		help: "Tasks claimed by workers.", tags: byQueue,
-		counts: []transition{{task.VerbClaim, task.Running, ""}},
+		counts: []transition{{rules.VerbClaim, task.Running, ""}},
 	},
 	"tasks.completed": {
 		help: "Tasks completed successfully.", tags: byQueue,
-		counts: []transition{{task.VerbSucceed, task.Succeeded, ""}},
+		counts: []transition{{rules.VerbSucceed, task.Succeeded, ""}},
 	},
 	"tasks.failed": {help: "Failures of tasks.", tags: byQueue, counts: []transition{
-		{task.VerbFail, task.Open, ""},
-		{task.VerbFail, task.Failed, ""},
+		{rules.VerbFail, task.Open, ""},
+		{rules.VerbFail, task.Failed, ""},
 	}},
 	"tasks.dead_lettered": {help: "Tasks that are dead.", tags: byReason, counts: []transition{
-		{task.VerbFail, task.Failed, "exhausted"},
-		{task.VerbTimeOut, task.TimedOut, "exhausted"},
-		{task.VerbLose, task.Failed, "worker_dead"},
-		{task.VerbExpire, task.Expired, "deadline"},
+		{rules.VerbFail, task.Failed, "exhausted"},
+		{rules.VerbTimeOut, task.TimedOut, "exhausted"},
+		{rules.VerbLose, task.Failed, "worker_dead"},
+		{rules.VerbExpire, task.Expired, "deadline"},
 	}},
 	"tasks.requeued": {help: "Tasks that wait for another attempt.", tags: byReason, counts: []transition{
-		{task.VerbFail, task.Open, "failure"},
-		{task.VerbTimeOut, task.Open, "timeout"},
-		{task.VerbLose, task.Open, "worker_dead"},
+		{rules.VerbFail, task.Open, "failure"},
+		{rules.VerbTimeOut, task.Open, "timeout"},
+		{rules.VerbLose, task.Open, "worker_dead"},
 	}},
 	"tasks.cleaned": {
 		help: "Finished tasks that were removed.", tags: byQueue,
-		counts: []transition{{task.VerbRemove, task.None, ""}},
+		counts: []transition{{rules.VerbRemove, task.None, ""}},
 	},
 	"workers.registered": {help: "Registrations of workers.", tags: byQueue, plain: counts.CountRegistered},
 	"workers.died":       {help: "Workers that are dead.", tags: byQueue, plain: counts.CountDied},
@@ -112,7 +113,7 @@ func (m *meter) samples(activities []counts.Activity) (all []sample) {
 			continue
 		}
 		byReason := map[string]int64{"": a.Counts[m.plain]}
-		a.Transitions(func(verb task.Verb, to task.State, n int64) {
+		a.Transitions(func(verb rules.Verb, to task.State, n int64) {
 			for _, t := range m.counts {
 				if t.verb == verb && t.to == to {
 					byReason[t.reason] += n

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"slices"
 
+	"github.com/tdf-framework/tdf/internal/rules"
 	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/internal/web/wire"
 	"github.com/tdf-framework/tdf/redisstate"
@@ -83,8 +84,8 @@ func (a *app) queues(ctx context.Context, _ *wire.Call) (*wire.Answer, error) {
 
 // hasFailed reports whether a task of a queue has ever become open again after a failure, a time-out or a loss.
 func hasFailed(a *counts.Activity) (has bool) {
-	a.Transitions(func(verb task.Verb, to task.State, n int64) {
-		has = has || to == task.Open && n > 0 && (verb == task.VerbFail || verb == task.VerbTimeOut)
+	a.Transitions(func(verb rules.Verb, to task.State, n int64) {
+		has = has || to == task.Open && n > 0 && (verb == rules.VerbFail || verb == rules.VerbTimeOut)
 	})
 	return has
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/tdf-framework/tdf/internal/class"
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/redistest"
+	"github.com/tdf-framework/tdf/internal/rules"
 	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/internal/testspace"
 	"github.com/tdf-framework/tdf/internal/webtest"
@@ -273,7 +274,7 @@ func TestTasksOfTDF(t *testing.T) {
 	expect.Equal(t, fmt.Sprint(args), `[{"a":"it's"}]`, "arguments")
 	s.mustBe(id, "RUNNING", 1)
 	s.complete(409, id, "tdf")
-	m := expect.Result(c.Claims[0].Task.Execute(c.Claims[0].ID, task.Result{Exit: "0", Output: "text", JSON: `{"n":1}`})).Value(t)
+	m := expect.Result(rules.Execute(c.Claims[0].Task, c.Claims[0].ID, rules.Result{Exit: "0", Output: "text", JSON: `{"n":1}`})).Value(t)
 	testspace.Apply(t, s.store, m, nil)
 	s.round()
 	expect.Equal(t, fmt.Sprint(s.mustBe(id, "DONE", 1).Result), "map[n:1]")

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/url"
 
+	"github.com/tdf-framework/tdf/internal/rules"
 	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/internal/web/wire"
 	"github.com/tdf-framework/tdf/redisstate"
@@ -195,7 +196,7 @@ func (p *plan) replace(id int64, t *task.Task, now task.Time, missing *[]int64, 
 		p.refused.Owned = append(p.refused.Owned, id)
 		return false
 	}
-	m, err := t.Replace()
+	m, err := rules.Replace(t)
 	if err != nil {
 		p.refused.Bugs = append(p.refused.Bugs, err.Error())
 		return false
@@ -213,7 +214,7 @@ func (p *plan) require(ids []int64, tasks []*task.Task, already map[int64]bool) 
 			p.refused.Depends = append(p.refused.Depends, id)
 		case !already[id]:
 			already[id] = true
-			p.unit.Moves = append(p.unit.Moves, t.Require())
+			p.unit.Moves = append(p.unit.Moves, rules.Require(t))
 		}
 	}
 }
@@ -234,7 +235,7 @@ func (s *request) commit(ctx context.Context, p *plan) (tasks []version, changed
 	}
 	o := outcomes[0]
 	for _, reason := range o.Refused {
-		if !errors.As(reason, new(*task.StateError)) {
+		if !errors.As(reason, new(*rules.StateError)) {
 			p.refused.Bugs = append(p.refused.Bugs, reason.Error())
 		}
 	}

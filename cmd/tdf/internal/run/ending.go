@@ -9,6 +9,7 @@ import (
 	"github.com/tdf-framework/tdf/cmd/tdf/internal/cli"
 	"github.com/tdf-framework/tdf/internal/admin"
 	"github.com/tdf-framework/tdf/internal/format"
+	"github.com/tdf-framework/tdf/internal/rules"
 	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/manager"
 )
@@ -78,7 +79,7 @@ func (c *campaign) endEarlier(ctx context.Context) error {
 		return nil
 	}
 	slices.Sort(ids)
-	done, err := c.m.Do(ctx, manager.Action{Verb: task.VerbCancel}, manager.ByIDs(ids...)...)
+	done, err := c.m.Do(ctx, manager.Action{Verb: rules.VerbCancel}, manager.ByIDs(ids...)...)
 	c.say("%s of an earlier call with this job log cancelled", format.Tasks(done.Done))
 	if err == nil && c.elsewhere() {
 		err = c.awaitPrograms(ctx, ids)
@@ -89,7 +90,7 @@ func (c *campaign) endEarlier(ctx context.Context) error {
 // cancel cancels pending tasks in the given states, or in any. It returns how many, and how many it may have cancelled.
 func (c *campaign) cancel(ctx context.Context, from ...task.State) (cancelled, unknown int) {
 	ids := c.pending()
-	result, err := c.m.Do(ctx, manager.Action{Verb: task.VerbCancel, From: from}, manager.ByIDs(ids...)...)
+	result, err := c.m.Do(ctx, manager.Action{Verb: rules.VerbCancel, From: from}, manager.ByIDs(ids...)...)
 	if err != nil {
 		unknown = len(ids) - result.Done - len(result.Skipped)
 		c.a.Say("tdf: cancel the tasks of campaign %s: %v", c.base.Group, err)

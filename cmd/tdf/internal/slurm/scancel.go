@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/tdf-framework/tdf/cmd/tdf/internal/cli"
-	"github.com/tdf-framework/tdf/internal/task"
+	"github.com/tdf-framework/tdf/internal/rules"
 	"github.com/tdf-framework/tdf/manager"
 )
 
@@ -87,7 +87,7 @@ func (f *filter) cancel(ctx context.Context, a *cli.App, m *cli.Client, quiet bo
 	result, err := m.Cancel(ctx, manager.ByIDs(ids...)...)
 	problems = append(problems, err)
 	for _, skipped := range result.Skipped {
-		var state *task.StateError
+		var state *rules.StateError
 		if !errors.As(skipped, &state) { // otherwise, the job has just ended
 			problems = append(problems, skipped)
 		}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/tdf-framework/tdf/cmd/tdf/internal/cli"
 	"github.com/tdf-framework/tdf/internal/format"
+	"github.com/tdf-framework/tdf/internal/rules"
 	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/manager"
 	"github.com/tdf-framework/tdf/program"
@@ -19,7 +20,7 @@ import (
 // A steering is a command that changes the tasks of a selection: retry, cancel, archive, rm, requeue or set.
 type steering struct {
 	a    *cli.App
-	verb task.Verb
+	verb rules.Verb
 	name string // the command's name
 	past string // participle for messages about changed tasks, such as "cancelled"
 
@@ -128,11 +129,11 @@ func (s *steering) carryOut(ctx context.Context, all *cli.Shards, act manager.Ac
 	acted, err := all.Do(ctx, act, chosen.eligible...)
 	if err == nil && len(dependents) > 0 {
 		var more manager.Result
-		more, err = all.Do(ctx, manager.Action{Verb: task.VerbReopen}, dependents...)
+		more, err = all.Do(ctx, manager.Action{Verb: rules.VerbReopen}, dependents...)
 		acted.Done, acted.Skipped = acted.Done+more.Done, append(acted.Skipped, more.Skipped...)
 	}
 	s.report(acted, cli.MayHaveChanged(err))
-	if s.verb == task.VerbReopen && acted.Done > 0 {
+	if s.verb == rules.VerbReopen && acted.Done > 0 {
 		s.a.Say("progress: %s", cli.WatchCommand(chosen.campaign))
 	}
 	if err == nil && len(acted.Skipped) > 0 {

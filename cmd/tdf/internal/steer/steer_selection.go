@@ -8,6 +8,7 @@ import (
 
 	"github.com/tdf-framework/tdf/cmd/tdf/internal/cli"
 	"github.com/tdf-framework/tdf/internal/format"
+	"github.com/tdf-framework/tdf/internal/rules"
 	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/manager"
 )
@@ -51,7 +52,7 @@ func (s *steering) selectTasks(ctx context.Context, all *cli.Shards, args []stri
 	return chosen, err
 }
 
-func (s *choice) add(t *manager.Task, verb task.Verb) {
+func (s *choice) add(t *manager.Task, verb rules.Verb) {
 	s.counts[t.State]++
 	if startsFrom(verb, t.State) {
 		if len(s.eligible) == 0 {
@@ -66,9 +67,9 @@ func (s *choice) add(t *manager.Task, verb task.Verb) {
 }
 
 // startsFrom reports whether a user may apply the verb to a task in this state.
-func startsFrom(verb task.Verb, state task.State) bool {
-	return slices.ContainsFunc(task.Transitions, func(tr task.Transition) bool {
-		return tr.Verb == verb && slices.Contains(tr.From, state) && slices.Contains(tr.By, task.Manager)
+func startsFrom(verb rules.Verb, state task.State) bool {
+	return slices.ContainsFunc(rules.Transitions, func(tr rules.Transition) bool {
+		return tr.Verb == verb && slices.Contains(tr.From, state) && slices.Contains(tr.By, rules.Manager)
 	})
 }
 

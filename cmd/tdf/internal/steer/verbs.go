@@ -4,12 +4,13 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tdf-framework/tdf/cmd/tdf/internal/cli"
+	"github.com/tdf-framework/tdf/internal/rules"
 	"github.com/tdf-framework/tdf/internal/task"
 )
 
 func Archive(a *cli.App) *cobra.Command {
 	s := &steering{
-		a: a, verb: task.VerbArchive, past: "archived", states: finished[:4],
+		a: a, verb: rules.VerbArchive, past: "archived", states: finished[:4],
 		scope: "tdf archive applies to tasks that succeeded, failed, timed out or expired",
 	}
 	return s.command(&cobra.Command{
@@ -23,7 +24,7 @@ func Archive(a *cli.App) *cobra.Command {
 
 func Cancel(a *cli.App) *cobra.Command {
 	s := &steering{
-		a: a, verb: task.VerbCancel, past: "cancelled", states: []task.State{task.Open, task.Running},
+		a: a, verb: rules.VerbCancel, past: "cancelled", states: []task.State{task.Open, task.Running},
 		scope: "tdf cancel applies to open and running tasks",
 	}
 	return s.command(&cobra.Command{
@@ -37,7 +38,7 @@ func Cancel(a *cli.App) *cobra.Command {
 
 func Requeue(a *cli.App) *cobra.Command {
 	s := &steering{
-		a: a, verb: task.VerbRelease, past: "requeued", states: []task.State{task.Running},
+		a: a, verb: rules.VerbRelease, past: "requeued", states: []task.State{task.Running},
 		scope: "tdf requeue applies to running tasks",
 	}
 	c := s.command(&cobra.Command{
@@ -53,7 +54,7 @@ func Requeue(a *cli.App) *cobra.Command {
 
 func Retry(a *cli.App) *cobra.Command {
 	s := &steering{
-		a: a, changes: &cli.Changes{}, verb: task.VerbReopen, past: "retried", states: []task.State{
+		a: a, changes: &cli.Changes{}, verb: rules.VerbReopen, past: "retried", states: []task.State{
 			task.Failed,
 			task.TimedOut, task.Expired,
 		},
@@ -88,7 +89,7 @@ func Retry(a *cli.App) *cobra.Command {
 
 func Rm(a *cli.App) *cobra.Command {
 	s := &steering{
-		a: a, verb: task.VerbRemove, past: "removed", states: finished,
+		a: a, verb: rules.VerbRemove, past: "removed", states: finished,
 		scope: "tdf rm applies to finished tasks; cancel others first with tdf cancel",
 	}
 	return s.command(&cobra.Command{
@@ -102,7 +103,7 @@ func Rm(a *cli.App) *cobra.Command {
 
 func Set(a *cli.App) *cobra.Command {
 	s := &steering{
-		a: a, changes: &cli.Changes{}, verb: task.VerbChange, past: "changed", states: []task.State{task.Open},
+		a: a, changes: &cli.Changes{}, verb: rules.VerbChange, past: "changed", states: []task.State{task.Open},
 		scope: "tdf set applies to open tasks; tdf retry can change finished tasks",
 	}
 	c := s.command(&cobra.Command{

@@ -1,49 +1,50 @@
-package task
+package rules
 
 import (
 	"fmt"
 	"slices"
 	"strconv"
 
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/internal/unixtime"
 )
 
 // LegacyTimeout and LegacyFailure are lists of the original TDF. Its server moved a task in two steps. Between the
 // steps, the task's id was in one of these lists.
 const (
-	LegacyTimeout State = "timeout"
-	LegacyFailure State = "failure"
+	LegacyTimeout task.State = "timeout"
+	LegacyFailure task.State = "failure"
 )
 
 // Placed is the list of the open tasks that have a place ([Properties.Place]). The list [Open] has the other open
 // tasks.
-const Placed State = "open:placed"
+const Placed task.State = "open:placed"
 
 // Lists are all lists that may hold a task's id: one for each state, the two legacy lists, and the list Placed.
-var Lists = slices.Clip(append(slices.Clone(States), LegacyTimeout, LegacyFailure, Placed))
+var Lists = slices.Clip(append(slices.Clone(task.States), LegacyTimeout, LegacyFailure, Placed))
 
 // ListsOf returns the lists that hold the tasks in a state.
-func ListsOf(s State) []State {
-	if s == Open {
-		return []State{Open, Placed}
+func ListsOf(s task.State) []task.State {
+	if s == task.Open {
+		return []task.State{task.Open, Placed}
 	}
-	return []State{s}
+	return []task.State{s}
 }
 
 // A Placement is a task together with the lists that hold its id, as the audit read them.
 type Placement struct {
 	ID      int64
-	Task    *Task   // nil if the task has no hash in Redis
-	Invalid error   // the error of ParseTask if the task is open; otherwise nil
-	Lists   []State // the lists that hold the id
-	Scores  []Time  // the scores of the id in these lists, in the same order
-	Group   string  // if Task is nil, a group that lists the id among its tasks; "" if no group is known
-	Queue   string  // the same for a queue
-	Unheard bool    // whether tasks wait for the task although it is finished or does not exist
+	Task    *task.Task   // nil if the task has no hash in Redis
+	Invalid error        // the error of ParseTask if the task is open; otherwise nil
+	Lists   []task.State // the lists that hold the id
+	Scores  []task.Time  // the scores of the id in these lists, in the same order
+	Group   string       // if Task is nil, a group that lists the id among its tasks; "" if no group is known
+	Queue   string       // the same for a queue
+	Unheard bool         // whether tasks wait for the task although it is finished or does not exist
 }
 
 // Score returns the id's score in the list of a state, or 0 if the list does not hold the id.
-func (p Placement) Score(of State) Time {
+func (p Placement) Score(of task.State) task.Time {
 	for _, list := range ListsOf(of) {
 		if i := slices.Index(p.Lists, list); i >= 0 && i < len(p.Scores) {
 			return p.Scores[i]
@@ -58,10 +59,10 @@ func (p Placement) Score(of State) Time {
 // A component of the original TDF moves tasks in several steps, so a task can be inconsistent for a moment. Callers
 // must therefore see the same inconsistency twice, some time apart, before they carry out the repair
 // (docs/guarantees.md, "The audit").
-func (p Placement) Repair(now Time) (Move, bool) {
+func (p Placement) Repair(now task.Time) (Move, bool) {
 	if p.Task == nil {
 		m := Move{
-			ID: p.ID, Verb: VerbRepair, Repair: true, NextDue: noEarlierThan(Never), Group: p.Group,
+			ID: p.ID, Verb: VerbRepair, Repair: true, NextDue: noEarlierThan(task.Never), Group: p.Group,
 			Queue: p.Queue,
 		}
 		m.Note = "an id without a task"
@@ -82,21 +83,21 @@ func (p Placement) Repair(now Time) (Move, bool) {
 		return p.finishOriginalStep(), true
 	case p.ArchivedByOriginal():
 		return p.completeArchive(), true
-	case home == Executed && !p.Task.Current().Committed:
+	case home == task.Executed && !p.Task.Current().Committed:
 		return p.returnOrLose("executed, but the round has no whole result", now), true
-	case home == Running && p.neverEnds(now):
+	case home == task.Running && p.neverEnds(now):
 		return p.returnOrLose("running, but no worker has it", now), true
-	case p.Task.State != home || !slices.Equal(p.Lists, []State{p.Task.listIn(home)}):
+	case p.Task.State != home || !slices.Equal(p.Lists, []task.State{listIn(p.Task, home)}):
 		return p.putBack(home, "out of place"), true
-	case home == Open && p.Task.PlacedIn != p.Task.OpenPlace():
+	case home == task.Open && p.Task.PlacedIn != p.Task.OpenPlace():
 		return p.putBack(home, "its place contradicts its queue, priority or tags"), true
 	}
 	return Move{}, false
 }
 
 // listIn returns the list that holds the task in a state.
-func (t *Task) listIn(s State) State {
-	if s == Open && t.OpenPlace() != "" {
+func listIn(t *task.Task, s task.State) task.State {
+	if s == task.Open && t.OpenPlace() != "" {
 		return Placed
 	}
 	return s
@@ -104,44 +105,44 @@ func (t *Task) listIn(s State) State {
 
 // rightState returns the state that the task should have. Usually this is the state in the task's hash. If a component
 // of the original TDF stopped in the middle of a move, rightState derives the state from the outcome or from the lists.
-func (p Placement) rightState() State {
+func (p Placement) rightState() task.State {
 	t := p.Task
 	switch {
-	case slices.Contains(p.Lists, Archived) && (t.Outcome != "" || t.State.Settled()):
-		return Archived
-	case t.Outcome == Cancelled && !t.State.Finished():
-		return Expired
-	case State(t.Outcome).Settled() && !t.State.Finished():
-		return State(t.Outcome)
-	case slices.Contains(States, t.State):
+	case slices.Contains(p.Lists, task.Archived) && (t.Outcome != "" || t.State.Settled()):
+		return task.Archived
+	case t.Outcome == task.Cancelled && !t.State.Finished():
+		return task.Expired
+	case task.State(t.Outcome).Settled() && !t.State.Finished():
+		return task.State(t.Outcome)
+	case slices.Contains(task.States, t.State):
 		return t.State
 	}
 	if known := slices.DeleteFunc(slices.Clone(p.Lists), isNoState); len(known) == 1 {
 		return known[0]
 	}
-	return Open
+	return task.Open
 }
 
-func isLegacy(list State) bool { return list == LegacyTimeout || list == LegacyFailure }
+func isLegacy(list task.State) bool { return list == LegacyTimeout || list == LegacyFailure }
 
-func isNoState(list State) bool { return !slices.Contains(States, list) }
+func isNoState(list task.State) bool { return !slices.Contains(task.States, list) }
 
 // neverEnds reports whether the current round of a running task would last forever, because no worker has the task.
-func (p Placement) neverEnds(now Time) bool {
+func (p Placement) neverEnds(now task.Time) bool {
 	r := p.Task.Current()
 	if r.Claim != "" {
-		return !slices.Contains(p.Lists, Running) && now >= p.Task.LeaseUntil
+		return !slices.Contains(p.Lists, task.Running) && now >= p.Task.LeaseUntil
 	}
-	return r.Entered[Running] == 0 || !slices.Contains(p.Lists, Running)
+	return r.Entered[task.Running] == 0 || !slices.Contains(p.Lists, task.Running)
 }
 
 // returnOrLose moves the task back to running if its worker's lease has not run out. Otherwise it ends the round as
 // lost.
-func (p Placement) returnOrLose(why string, now Time) Move {
+func (p Placement) returnOrLose(why string, now task.Time) Move {
 	if r := p.Task.Current(); r.Claim != "" && now < p.Task.LeaseUntil {
-		return p.putBack(Running, why)
+		return p.putBack(task.Running, why)
 	}
-	m, _ := p.Task.lose(p.Task.State)
+	m, _ := lose(p.Task, p.Task.State)
 	m.Repair = true
 	m.Note = why + ": " + m.Note
 	return m
@@ -149,7 +150,7 @@ func (p Placement) returnOrLose(why string, now Time) Move {
 
 // putBack returns a repair that sets the state of the task to home. It also moves the task's id from all other lists to
 // the list of that state.
-func (p Placement) putBack(home State, why string) Move {
+func (p Placement) putBack(home task.State, why string) Move {
 	t := p.Task
 	m := Move{
 		ID: t.ID, Verb: VerbRepair, From: t.State, Round: t.Round, To: home, Next: t.Round, Group: t.Group,
@@ -158,29 +159,29 @@ func (p Placement) putBack(home State, why string) Move {
 	}
 	at := *t
 	at.State = home
-	m.set(fieldState, string(home))
-	m.NextDue = noEarlierThan(at.NextDue(0))
+	m.set(task.FieldState, string(home))
+	m.NextDue = noEarlierThan(NextDue(&at, 0))
 	entered := t.Current().Entered[home]
 	m.Score = Moment{Min: entered, Max: entered}
 	switch {
-	case home == Open:
+	case home == task.Open:
 		ready := max(t.Ready, t.StartAfter, entered)
 		m.Score = Moment{Min: ready, Max: ready}
 		m.putInPlace(t)
-	case home == Archived && t.Outcome == "":
-		m.set(fieldOutcome, string(t.State))
+	case home == task.Archived && t.Outcome == "":
+		m.set(task.FieldOutcome, string(t.State))
 	case home.Settled() && t.Outcome == "":
-		m.set(fieldOutcome, string(home))
+		m.set(task.FieldOutcome, string(home))
 	}
 	return m
 }
 
 // putInPlace writes the place of an open task, which may be missing or invalid.
-func (m *Move) putInPlace(t *Task) {
+func (m *Move) putInPlace(t *task.Task) {
 	if place := t.OpenPlace(); place != "" {
-		m.set(FieldPlace, place)
+		m.set(task.FieldPlace, place)
 	} else if t.PlacedIn != "" {
-		m.Clear = append(m.Clear, FieldPlace)
+		m.Clear = append(m.Clear, task.FieldPlace)
 	}
 }
 
@@ -194,35 +195,20 @@ func (p Placement) LeftByOriginalServer() bool {
 // ArchivedByOriginal reports whether a manager of the original TDF archived the task. That manager moves the id to the
 // list archived, but the task's hash keeps the state in which the task ended. The task counts as consistent.
 func (p Placement) ArchivedByOriginal() bool {
-	return p.Task != nil && len(p.Lists) == 1 && p.Lists[0] == Archived && p.Task.State.Settled()
-}
-
-// Archive changes the properties of a task whose id has the score at in the list archived. If the task is finished, it
-// is archived, although a manager of the original TDF has left its state. Archive does not change other tasks.
-func (h Hash) Archive(at Time) {
-	if !State(h[fieldState]).Settled() {
-		return
-	}
-	if h[fieldOutcome] == "" {
-		h[fieldOutcome] = h[fieldState]
-	}
-	h[fieldState] = string(Archived)
-	if name := RoundField(h.Round(), string(Archived)); h[name] == "" {
-		h[name] = at.String()
-	}
+	return p.Task != nil && len(p.Lists) == 1 && p.Lists[0] == task.Archived && p.Task.State.Settled()
 }
 
 // completeArchive returns a repair for a task that a manager of the original TDF archived. The repair sets the state
 // and the outcome, because that manager sets neither. The id keeps its score in the list archived.
 func (p Placement) completeArchive() Move {
 	t := p.Task
-	m, _ := t.Archive()
+	m, _ := Archive(t)
 	m.Repair = true
 	m.Note = "archived by a manager of the original TDF"
 	if t.Outcome == "" {
-		m.set(fieldOutcome, string(t.State))
+		m.set(task.FieldOutcome, string(t.State))
 	}
-	if at := p.Score(Archived); unixtime.Valid(float64(at)) && at > 0 && at < Never {
+	if at := p.Score(task.Archived); unixtime.Valid(float64(at)) && at > 0 && at < task.Never {
 		m.Score = momentAt(at)
 		for i := range m.Stamp {
 			m.Stamp[i].At = m.Score
@@ -239,17 +225,17 @@ func (p Placement) finishOriginalStep() Move {
 	counted := t.Fails+t.Timeouts+t.Losses+t.Releases+t.Reopens > t.Round
 	var m Move
 	if p.Lists[0] == LegacyTimeout {
-		t.State = Running
+		t.State = task.Running
 		if counted {
 			t.Timeouts = max(0, t.Timeouts-1)
 		}
-		m, _ = t.TimeOut()
+		m, _ = TimeOut(&t)
 	} else {
-		t.State = Executed
+		t.State = task.Executed
 		if counted {
 			t.Fails = max(0, t.Fails-1)
 		}
-		m, _ = t.fail()
+		m, _ = fail(&t)
 	}
 	m.From = p.Task.State
 	m.Repair = true
@@ -265,7 +251,7 @@ func (p Placement) Reindex(why string) Move { return p.putBack(p.Task.State, why
 // Each round before the current one raised one counter, so the counters add up to at least the round number. They may
 // add up to more, because the end of a task raises a counter without a new round. If a user reopens the task, this
 // counter keeps its value (docs/lifecycle.md, "Rounds").
-func (t *Task) CounterMismatch() string {
+func CounterMismatch(t *task.Task) string {
 	excess := t.Fails + t.Timeouts + t.Losses + t.Releases + t.Reopens - t.Round
 	allowed := t.Reopens
 	if t.State.Finished() {

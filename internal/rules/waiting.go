@@ -1,45 +1,41 @@
-package task
+package rules
 
 import (
 	"fmt"
+
+	"github.com/tdf-framework/tdf/internal/task"
 )
 
-// Waits reports whether the task is open and waits for its dependencies.
-func (t *Task) Waits() bool { return t.State == Open && t.PlacedIn == WaitingPlace }
-
-// MustLink reports whether the server must still look up dependencies of the waiting task.
-func (t *Task) MustLink() bool { return t.Waits() && t.Current().Linked < t.Links }
-
-func (t *Task) mustWait() bool { return t.MustLink() || t.Current().Waits > 0 }
+func mustWait(t *task.Task) bool { return t.MustLink() || t.Current().Waits > 0 }
 
 // settleWaiting settles a task that waits for its dependencies, and has not expired.
-func (t *Task) settleWaiting() (Move, bool) {
+func settleWaiting(t *task.Task) (Move, bool) {
 	var m Move
 	var err error
 	r := t.Current()
 	switch {
 	case r.Unmet != "":
-		m, err = t.reject("a dependency was not met: " + r.Unmet)
-	case t.mustWait():
+		m, err = reject(t, "a dependency was not met: "+r.Unmet)
+	case mustWait(t):
 		return Move{}, false
 	default:
-		m, err = t.unblock()
+		m, err = unblock(t)
 	}
 	return m, err == nil
 }
 
 // unblock returns a Move after which workers may claim a task that waited for its dependencies.
-func (t *Task) unblock() (Move, error) {
-	m, err := t.move(VerbUnblock, Open)
+func unblock(t *task.Task) (Move, error) {
+	m, err := move(t, VerbUnblock, task.Open)
 	m.enterPlace(t, t.Place())
-	m.Stamp = append(m.Stamp, Stamp{fieldReady, m.Score})
+	m.Stamp = append(m.Stamp, Stamp{task.FieldReady, m.Score})
 	m.Note = "open: what it waited for has ended"
 	return m, err
 }
 
 // endOfWait returns when the server must next settle an open task that waits for its dependencies.
-func (t *Task) endOfWait() Time {
-	if t.Current().Unmet != "" || !t.mustWait() {
+func endOfWait(t *task.Task) task.Time {
+	if t.Current().Unmet != "" || !mustWait(t) {
 		return 0
 	}
 	return t.OpenUntil()
@@ -47,8 +43,8 @@ func (t *Task) endOfWait() Time {
 
 // Unmet returns why a dependency on a task that was finished in this state is not met. It is "" if the task has
 // succeeded.
-func Unmet(id int64, ended State) string {
-	if ended == Succeeded {
+func Unmet(id int64, ended task.State) string {
+	if ended == task.Succeeded {
 		return ""
 	}
 	return fmt.Sprintf("task %d: %s", id, ended)
@@ -72,15 +68,15 @@ func UnmetGroup(group string, unsuccessful int64) string {
 // neededPause is the time until the server tries again to remove a finished task that unfinished tasks need.
 // unlinkedPause is this time if Redis does not know yet whether unfinished tasks need the task.
 const (
-	neededPause   = Seconds(300)
-	unlinkedPause = Seconds(1)
+	neededPause   = task.Seconds(300)
+	unlinkedPause = task.Seconds(1)
 )
 
-// ErrNeeded is the error of [Task.Remove] if unfinished tasks wait for the task, or may still read its outputs.
-var ErrNeeded = NewError(CodeConflict,
+// ErrNeeded is the error of [Remove] if unfinished tasks wait for the task, or may still read its outputs.
+var ErrNeeded = task.NewError(task.CodeConflict,
 	"unfinished tasks need it (after); cancel them, or wait until they have finished")
 
-func (t *Task) needed() error {
+func needed(t *task.Task) error {
 	if t.Dependents == 0 {
 		return nil
 	}

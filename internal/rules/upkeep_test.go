@@ -1,4 +1,4 @@
-package task
+package rules
 
 import (
 	"go/ast"
@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/tdf-framework/tdf/internal/expect"
+	"github.com/tdf-framework/tdf/internal/task"
 )
 
 // Each verb that the package declares is in exactly one of the two tables.
@@ -40,12 +41,12 @@ func TestEachVerbIsInOneTable(t *testing.T) {
 // repair changes the state.
 func TestUpkeepsOfEveryState(t *testing.T) {
 	made := map[Verb]bool{}
-	for _, state := range States {
-		task := taskIn(state)
+	for _, state := range task.States {
+		one := taskIn(state)
 		removal := Move{ID: 7, Verb: VerbRemove, From: state, Round: 2, Next: 2}
-		moves := []Move{task.Require(), task.Reschedule(5), removal.PutOff(true), Placement{ID: 7, Task: task, Lists: []State{state}}.Reindex("test")}
+		moves := []Move{Require(one), Reschedule(one, 5), removal.PutOff(true), Placement{ID: 7, Task: one, Lists: []task.State{state}}.Reindex("test")}
 		if state.Finished() {
-			moves = append(moves, task.removeOutputs())
+			moves = append(moves, removeOutputs(one))
 		}
 		for _, m := range moves {
 			i := slices.IndexFunc(Upkeeps, func(u Upkeep) bool { return u.Verb == m.Verb })
@@ -87,7 +88,7 @@ func TestDocumentedUpkeeps(t *testing.T) {
 			by = append(by, string(a))
 		}
 		states := strings.Join(from, ", ")
-		if len(u.From) == len(States) {
+		if len(u.From) == len(task.States) {
 			states = "any"
 		}
 		want = append(want, "| "+string(u.Verb)+" | "+states+" | "+strings.Join(by, ", "))
@@ -97,18 +98,18 @@ func TestDocumentedUpkeeps(t *testing.T) {
 
 // A guard names the version of the task, and writes nothing.
 func TestRequire(t *testing.T) {
-	for _, state := range States {
-		task := &Task{ID: 7, State: state, Round: 2, Revision: 3}
-		expect.Equal(t, task.Require().Claim, NoClaim, state, "a task without a claim")
-		task.Rounds = Rounds{2: {Claim: "c"}}
+	for _, state := range task.States {
+		one := &task.Task{ID: 7, State: state, Round: 2, Revision: 3}
+		expect.Equal(t, Require(one).Claim, NoClaim, state, "a task without a claim")
+		one.Rounds = task.Rounds{2: {Claim: "c"}}
 		want := Move{ID: 7, Verb: VerbRequire, From: state, To: state, Round: 2, Next: 2, Revision: "3", Claim: "c"}
-		expect.Equal(t, task.Require(), want)
+		expect.Equal(t, Require(one), want)
 	}
 }
 
 func TestIfUnchanged(t *testing.T) {
-	task := &Task{State: Open, Revision: 12}
-	m := expect.Result(task.Cancel()).Value(t)
+	one := &task.Task{State: task.Open, Revision: 12}
+	m := expect.Result(Cancel(one)).Value(t)
 	expect.Equal(t, m.Revision, "")
-	expect.Equal(t, m.IfUnchanged(task).Revision, "12")
+	expect.Equal(t, m.IfUnchanged(one).Revision, "12")
 }

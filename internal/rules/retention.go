@@ -1,74 +1,62 @@
-package task
+package rules
 
 import (
 	"fmt"
 	"strconv"
+
+	"github.com/tdf-framework/tdf/internal/task"
 )
 
 // keep returns how long Redis keeps the task after it has entered its present state. It is Forever if the task is not
 // finished.
-func (t *Task) keep() Seconds {
+func keep(t *task.Task) task.Seconds {
 	switch {
-	case t.State == Archived:
+	case t.State == task.Archived:
 		return t.KeepArchived
 	case t.State.Settled():
 		return t.KeepFinished
 	}
-	return Forever
+	return task.Forever
 }
 
 // removeAt returns the time at which the server removes the finished task, or Never (docs/lifecycle.md, "Retention").
-func (t *Task) removeAt() Time {
+func removeAt(t *task.Task) task.Time {
 	entered := t.Current().Entered[t.State]
 	if entered == 0 {
-		return Never // the time is missing: a component of the original TDF moved the task
+		return task.Never // the time is missing: a component of the original TDF moved the task
 	}
-	return entered.Add(t.keep())
-}
-
-// EndedAt returns when the task finished, or 0 if this is unknown. Archiving does not change it.
-func (t *Task) EndedAt() Time {
-	r := t.Current()
-	switch {
-	case t.State.Settled():
-		return r.Entered[t.State]
-	case t.Outcome == Cancelled:
-		return r.Entered[Expired]
-	case State(t.Outcome).Settled():
-		return r.Entered[State(t.Outcome)]
-	}
-	return 0
+	return entered.Add(keep(t))
 }
 
 // removeOutputsAt returns the time at which the server removes the outputs of the finished task. It returns Never if
 // they are already removed, or have no limit.
-func (t *Task) removeOutputsAt() Time {
+func removeOutputsAt(t *task.Task) task.Time {
 	finished := t.EndedAt()
 	if t.OutputsFrom > t.Round || finished == 0 {
-		return Never
+		return task.Never
 	}
 	return finished.Add(t.KeepOutputs)
 }
 
 // nextRemoval returns the time at which the server next removes the finished task or its outputs.
-func (t *Task) nextRemoval() Time { return min(t.removeAt(), t.removeOutputsAt()) }
+func nextRemoval(t *task.Task) task.Time { return min(removeAt(t), removeOutputsAt(t)) }
 
 // keepFrom returns when the server must next remove the task or its outputs, for a Move that leads to the finished
 // state to.
-func (t *Task) keepFrom(to State) Moment {
+func keepFrom(t *task.Task, to task.State) Moment {
 	at := *t
 	at.State = to
-	if to != Archived {
-		return in(min(at.keep(), at.KeepOutputs))
+	if to != task.Archived {
+		return in(min(keep(&at), at.KeepOutputs))
 	}
-	outputs := t.removeOutputsAt()
+	outputs := removeOutputsAt(t)
 	switch {
-	case outputs == Never:
-		return in(at.keep())
-	case at.keep() == Forever:
+	case outputs == task.Never:
+		return in(keep(&at))
+	case keep(&at) == task.Forever:
 		return noEarlierThan(outputs)
 	}
-	return Moment{After: at.keep(), Max: outputs}
+	return Moment{After: keep(&at), Max: outputs}
 }
 
 // roundsAtOnce is the largest number of rounds whose outputs one Move removes.
@@ -76,26 +64,23 @@ const roundsAtOnce = 100
 
 // removeOutputs returns a Move that removes what the program has written, in the first rounds that still have it. The
 // last of these Moves also removes the checkpoint and the updates.
-func (t *Task) removeOutputs() Move {
+func removeOutputs(t *task.Task) Move {
 	next := *t
 	next.OutputsFrom = min(t.OutputsFrom+roundsAtOnce, t.Round+1)
 	m := Move{
 		ID: t.ID, Verb: VerbRemoveOutputs, From: t.State, Round: t.Round, Next: t.Round,
-		NextDue: noEarlierThan(next.nextRemoval()), Note: fmt.Sprintf("outputs removed (%s)", fieldKeepOutputs),
+		NextDue: noEarlierThan(nextRemoval(&next)), Note: fmt.Sprintf("outputs removed (%s)", task.FieldKeepOutputs),
 	}
-	m.set(fieldOutputsFrom, strconv.Itoa(next.OutputsFrom))
-	m.Stamp = append(m.Stamp, Stamp{fieldOutputsGone, Now})
+	m.set(task.FieldOutputsFrom, strconv.Itoa(next.OutputsFrom))
+	m.Stamp = append(m.Stamp, Stamp{task.FieldOutputsGone, Now})
 	for n := t.OutputsFrom; n < next.OutputsFrom; n++ {
-		for _, name := range []string{RoundOutput, RoundError, roundResult, RoundFiles, RoundTail, RoundTailEnd} {
-			m.Clear = append(m.Clear, RoundField(n, name))
+		for _, name := range []string{task.RoundOutput, task.RoundError, task.RoundResult, task.RoundFiles, task.RoundTail, task.RoundTailEnd} {
+			m.Clear = append(m.Clear, task.RoundField(n, name))
 		}
 	}
 	if next.OutputsFrom > t.Round {
-		m.Clear = append(m.Clear, FieldCheckpoint)
+		m.Clear = append(m.Clear, task.FieldCheckpoint)
 		m.Updates = true
 	}
 	return m
 }
-
-// leastSeconds is the smallest number of seconds above 0 that TDF can write to Redis. A smaller number may become 0.
-const leastSeconds = Seconds(1e-6)

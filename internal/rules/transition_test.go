@@ -1,4 +1,4 @@
-package task
+package rules
 
 import (
 	"os"
@@ -7,22 +7,23 @@ import (
 	"testing"
 
 	"github.com/tdf-framework/tdf/internal/expect"
+	"github.com/tdf-framework/tdf/internal/task"
 )
 
 // taskIn returns a valid task in state s.
-func taskIn(s State) *Task {
-	d := Defaults("p", "rsync:/p/run.sh", "1")
+func taskIn(s task.State) *task.Task {
+	d := task.Defaults("p", "rsync:/p/run.sh", "1")
 	d.EndBefore = 1000
-	t := &Task{ID: 7, Properties: d, State: s, Round: 2, Fails: 1, Timeouts: 1, Rounds: Rounds{0: {}, 1: {}, 2: {}}}
+	t := &task.Task{ID: 7, Properties: d, State: s, Round: 2, Fails: 1, Timeouts: 1, Rounds: task.Rounds{0: {}, 1: {}, 2: {}}}
 	for i := range t.Rounds {
-		t.Rounds.At(i).Entered = map[State]Time{}
+		t.Rounds.At(i).Entered = map[task.State]task.Time{}
 	}
 	r := t.Current()
 	r.Worker, r.Claim = "w", "c"
-	r.Entered[Running] = 100
+	r.Entered[task.Running] = 100
 	t.LeaseUntil, t.Deadline = 130, 1000
-	if s == Executed {
-		r.Entered[Executed], r.Committed = 110, true
+	if s == task.Executed {
+		r.Entered[task.Executed], r.Committed = 110, true
 	}
 	if s.Finished() {
 		t.Outcome = string(s)
@@ -31,40 +32,40 @@ func taskIn(s State) *Task {
 }
 
 // requests maps each verb to the function that returns the transition's Move.
-var requests = map[Verb]func(*Task) (Move, error){
-	VerbExecute: func(t *Task) (Move, error) { return t.Execute("c", Result{Exit: "0"}) },
-	VerbSucceed: func(t *Task) (Move, error) { return t.move(VerbSucceed, Succeeded) },
-	VerbFail:    func(t *Task) (Move, error) { return t.fail() },
-	VerbTimeOut: func(t *Task) (Move, error) { return t.TimeOut() },
-	VerbExpire:  func(t *Task) (Move, error) { return t.Expire() },
-	VerbArchive: func(t *Task) (Move, error) { return t.Archive() },
-	VerbRelease: func(t *Task) (Move, error) { return t.Release("draining") },
-	VerbUnclaim: func(t *Task) (Move, error) { return t.Unclaim("draining") },
-	VerbReject:  func(t *Task) (Move, error) { return t.reject("nonsense") },
-	VerbCancel:  func(t *Task) (Move, error) { return t.Cancel() },
-	VerbReopen:  func(t *Task) (Move, error) { return t.Reopen() },
-	VerbRemove:  func(t *Task) (Move, error) { return t.Remove() },
-	VerbReplace: func(t *Task) (Move, error) { return t.Replace() },
-	VerbChange:  func(t *Task) (Move, error) { return t.Change(Changes{Input: new("2")}) },
-	VerbUnblock: func(t *Task) (Move, error) { return t.unblock() },
-	VerbRescore: func(t *Task) (Move, error) {
-		if t.State == Running {
+var requests = map[Verb]func(*task.Task) (Move, error){
+	VerbExecute: func(t *task.Task) (Move, error) { return Execute(t, "c", Result{Exit: "0"}) },
+	VerbSucceed: func(t *task.Task) (Move, error) { return move(t, VerbSucceed, task.Succeeded) },
+	VerbFail:    func(t *task.Task) (Move, error) { return fail(t) },
+	VerbTimeOut: func(t *task.Task) (Move, error) { return TimeOut(t) },
+	VerbExpire:  func(t *task.Task) (Move, error) { return Expire(t) },
+	VerbArchive: func(t *task.Task) (Move, error) { return Archive(t) },
+	VerbRelease: func(t *task.Task) (Move, error) { return Release(t, "draining") },
+	VerbUnclaim: func(t *task.Task) (Move, error) { return Unclaim(t, "draining") },
+	VerbReject:  func(t *task.Task) (Move, error) { return reject(t, "nonsense") },
+	VerbCancel:  func(t *task.Task) (Move, error) { return Cancel(t) },
+	VerbReopen:  func(t *task.Task) (Move, error) { return Reopen(t) },
+	VerbRemove:  func(t *task.Task) (Move, error) { return Remove(t) },
+	VerbReplace: func(t *task.Task) (Move, error) { return Replace(t) },
+	VerbChange:  func(t *task.Task) (Move, error) { return Change(t, task.Changes{Input: new("2")}) },
+	VerbUnblock: func(t *task.Task) (Move, error) { return unblock(t) },
+	VerbRescore: func(t *task.Task) (Move, error) {
+		if t.State == task.Running {
 			t.LeaseUntil, t.Lease = 5000, 30
-			m, _ := t.RescoreRunning(100, 100)
+			m, _ := RescoreRunning(t, 100, 100)
 			return m, nil
 		}
-		if t.State != Open {
-			return t.move(VerbRescore, Open)
+		if t.State != task.Open {
+			return move(t, VerbRescore, task.Open)
 		}
-		t.Current().Entered[Open] = 5000
-		m, _ := t.Rescore(5000, 100, 0)
+		t.Current().Entered[task.Open] = 5000
+		m, _ := Rescore(t, 5000, 100, 0)
 		return m, nil
 	},
-	VerbLose: func(t *Task) (Move, error) {
-		if t.State != Running { // only the audit may declare a task lost if it is not running
-			return t.move(VerbLose, Open)
+	VerbLose: func(t *task.Task) (Move, error) {
+		if t.State != task.Running { // only the audit may declare a task lost if it is not running
+			return move(t, VerbLose, task.Open)
 		}
-		return t.lose(Running)
+		return lose(t, task.Running)
 	},
 }
 
@@ -72,10 +73,10 @@ var requests = map[Verb]func(*Task) (Move, error){
 // returns a Move that matches the row of the transition in [Transitions]. Otherwise it returns an error with the task's
 // state and round.
 func TestEveryStateAndVerb(t *testing.T) {
-	for _, state := range States {
+	for _, state := range task.States {
 		for verb, request := range requests {
-			task := taskIn(state)
-			m, err := request(task)
+			one := taskIn(state)
+			m, err := request(one)
 			if !allowed(verb, state) {
 				e, ok := err.(*StateError)
 				expect.MustTrue(t, ok, verb, "from", state, "error", err)
@@ -89,38 +90,38 @@ func TestEveryStateAndVerb(t *testing.T) {
 				t.Errorf("%s from %s: %v", verb, state, err)
 				continue
 			}
-			checkRow(t, task, m)
+			checkRow(t, one, m)
 		}
 	}
 }
 
 // allowedFrom lists the permitted verbs of each state (docs/lifecycle.md). It repeats the content of [Transitions], so
 // that the test finds a missing or superfluous row.
-var allowedFrom = map[State]string{
-	Open:      "reject, expire, cancel, change, rescore, unblock, replace",
-	Running:   "execute, time out, expire, lose, release, unclaim, cancel, rescore",
-	Executed:  "succeed, fail, expire",
-	Succeeded: "archive, reopen, remove",
-	Failed:    "archive, reopen, remove",
-	TimedOut:  "archive, reopen, remove",
-	Expired:   "archive, reopen, remove",
-	Archived:  "reopen, remove",
+var allowedFrom = map[task.State]string{
+	task.Open:      "reject, expire, cancel, change, rescore, unblock, replace",
+	task.Running:   "execute, time out, expire, lose, release, unclaim, cancel, rescore",
+	task.Executed:  "succeed, fail, expire",
+	task.Succeeded: "archive, reopen, remove",
+	task.Failed:    "archive, reopen, remove",
+	task.TimedOut:  "archive, reopen, remove",
+	task.Expired:   "archive, reopen, remove",
+	task.Archived:  "reopen, remove",
 }
 
-func allowed(v Verb, from State) bool {
+func allowed(v Verb, from task.State) bool {
 	return slices.Contains(strings.Split(allowedFrom[from], ", "), string(v))
 }
 
-func checkRow(t *testing.T, task *Task, m Move) {
+func checkRow(t *testing.T, one *task.Task, m Move) {
 	t.Helper()
 	tr, ok := findTransition(m.Verb, m.From, m.To)
 	if !ok {
 		t.Errorf("%s: %s -> %s is not in the table", m.Verb, m.From, m.To)
 		return
 	}
-	expect.Equal(t, m.From, task.State)
-	expect.Equal(t, m.Round, task.Round)
-	next := task.Round
+	expect.Equal(t, m.From, one.State)
+	expect.Equal(t, m.Round, one.Round)
+	next := one.Round
 	if tr.NewRound {
 		next++
 	}
@@ -131,29 +132,29 @@ func checkRow(t *testing.T, task *Task, m Move) {
 		expect.True(t, !twice, m.Verb, "sets", f.Name, "twice")
 		set[f.Name] = f.Value
 	}
-	if m.To == None {
+	if m.To == task.None {
 		expect.True(t, len(m.Set)+len(m.Stamp) == 0, m.Verb, "writes", m.Set, m.Stamp)
 		return
 	}
 	expect.Equal(t, set["state"], string(m.To), m.Verb, "writes the state")
-	for _, c := range []Counter{Fails, Timeouts, Losses, Releases, Reopens, Revisions} {
+	for _, c := range []task.Counter{task.Fails, task.Timeouts, task.Losses, task.Releases, task.Reopens, task.Revisions} {
 		_, counted := set[string(c)]
 		expect.True(t, counted == (c == tr.Counts), m.Verb, m.From, "->", m.To, "counts", c, counted)
 	}
 	if m.Verb != VerbChange && m.Verb != VerbRescore && m.Verb != VerbUnblock && m.Verb != VerbUnclaim {
-		expect.Equal(t, m.Stamp[0].Name, RoundField(m.Next, string(m.To)))
+		expect.Equal(t, m.Stamp[0].Name, task.RoundField(m.Next, string(m.To)))
 	}
 	expect.Equal(t, m.To.Settled(), set["outcome"] != "", m.Verb, m.From, "-> … outcome", set["outcome"])
 }
 
 func TestEveryRowIsReachable(t *testing.T) {
 	reached := map[string]bool{}
-	for _, state := range States {
+	for _, state := range task.States {
 		for _, request := range requests {
 			for _, limit := range []int{0, 9} {
-				task := taskIn(state)
-				task.MaxFails, task.MaxTimeouts, task.MaxLosses = limit, limit, limit
-				if m, err := request(task); err == nil {
+				one := taskIn(state)
+				one.MaxFails, one.MaxTimeouts, one.MaxLosses = limit, limit, limit
+				if m, err := request(one); err == nil {
 					reached[string(m.Verb+" "+Verb(m.To))] = true
 				}
 			}
@@ -194,7 +195,7 @@ func TestDocumentedTransitions(t *testing.T) {
 func row(tr Transition) string {
 	var from, by []string
 	for _, s := range tr.From {
-		if s == None {
+		if s == task.None {
 			s = "(none)"
 		}
 		from = append(from, string(s))
@@ -207,7 +208,7 @@ func row(tr Transition) string {
 		counts += ", round"
 	}
 	to := string(tr.To)
-	if tr.To == None {
+	if tr.To == task.None {
 		to = "(none)"
 	}
 	return strings.Join([]string{string(tr.Verb), strings.Join(from, ", "), to, strings.Join(by, ", "), counts}, " | ")

@@ -1,10 +1,14 @@
-package task
+package rules
+
+import (
+	"github.com/tdf-framework/tdf/internal/task"
+)
 
 // An Upkeep is one row of [Upkeeps]: a change of a task that is no transition. It begins no round, and only a repair
 // changes the state of the task.
 type Upkeep struct {
 	Verb Verb
-	From []State
+	From []task.State
 	By   []Actor
 }
 
@@ -29,10 +33,10 @@ const (
 // Upkeeps is the complete table of changes that are no transitions (docs/lifecycle.md, "Transitions"). Every verb is in
 // this table or in [Transitions]. The scripts make the changes with the verbs hold and return without a [Move].
 var Upkeeps = []Upkeep{
-	{VerbRepair, States, []Actor{Server, Manager}},
-	{VerbReschedule, States, []Actor{Server}},
-	{VerbRequire, States, []Actor{Manager}},
-	{VerbRemoveOutputs, []State{Succeeded, Failed, TimedOut, Expired, Archived}, []Actor{Server}},
-	{VerbHold, []State{Open}, []Actor{Worker}},
-	{VerbReturn, []State{Open}, []Actor{Server}},
+	{VerbRepair, task.States, []Actor{Server, Manager}},
+	{VerbReschedule, task.States, []Actor{Server}},
+	{VerbRequire, task.States, []Actor{Manager}},
+	{VerbRemoveOutputs, []task.State{task.Succeeded, task.Failed, task.TimedOut, task.Expired, task.Archived}, []Actor{Server}},
+	{VerbHold, []task.State{task.Open}, []Actor{Worker}},
+	{VerbReturn, []task.State{task.Open}, []Actor{Server}},
 }
