@@ -40,6 +40,12 @@ func (c *campaign) define(ctx context.Context) error {
 	c.base.Group = c.campaignName(name)
 	if c.retries > 0 {
 		c.base.MaxFails = c.retries - 1
+		if !c.changed("max-timeouts") {
+			c.base.MaxTimeouts = c.retries - 1
+		}
+		if c.retries > 1 && !c.changed("max-attempts") { // the limits count apart
+			c.base.MaxAttempts = c.retries
+		}
 	}
 	if !c.elsewhere() {
 		c.base.Queue, c.base.Tags, c.base.ByGroup = "", c.here.tags, c.here.tags != nil

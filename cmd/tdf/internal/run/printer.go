@@ -91,13 +91,18 @@ func (p *printer) targets(t *manager.Task, of item) (stdout, stderr io.Writer, c
 
 // why says why a task did not succeed. The reason is what the worker has added to stderr.
 func why(t *manager.Task, r *manager.Round, reason string) string {
-	_, err := strconv.Atoi(r.Exit)
-	onlyExit := reason == "" || strings.HasSuffix(reason, "and printed nothing to stderr") // says no more than r.Exit
+	exit := r.Exit
+	_, err := strconv.Atoi(exit)
+	if err == nil {
+		exit = "exit status " + exit
+	}
+	onlyExit := reason == "" || strings.HasSuffix(reason, "and printed nothing to stderr") // says no more than exit
+	failed := t.Outcome == string(task.Failed) && exit != ""
 	switch {
-	case t.Outcome == string(task.Failed) && onlyExit && err == nil:
-		return "exit status " + r.Exit
-	case t.Outcome == string(task.Failed) && onlyExit && r.Exit != "":
-		return r.Exit
+	case failed && onlyExit:
+		return exit
+	case failed && strings.HasPrefix(reason, "run.sh "): // a remark of the worker
+		return exit + "; " + format.OneLine(reason, 500)
 	case reason != "":
 		return format.OneLine(reason, 500)
 	}
