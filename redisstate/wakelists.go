@@ -34,6 +34,9 @@ type wakeLists struct {
 	mu    sync.Mutex
 	lists []waitList
 	next  time.Time // when to read the requirements again
+	soon  time.Time // when to read them again if there are new ones
+
+	rested time.Time // when the worker may take the next token of a new requirement
 }
 
 // A waitList is the key of the wake list of a requirement, and what its tasks ask for.
@@ -51,6 +54,9 @@ const (
 	// what an idle worker costs.
 	wakeListsKept         = time.Second
 	requirementsPerSecond = 1000
+
+	// tokenPause is how long a worker pauses between two tokens of new requirements.
+	tokenPause = 100 * time.Millisecond
 )
 
 // get returns the keys of the wake lists of tasks that fit in what is free.
@@ -67,13 +73,18 @@ func (l *wakeLists) get() (keys []string) {
 	return append(keys, l.store.Keys.WakeRequirements())
 }
 
-// took makes the worker wait for the tokens of a new requirement, too.
+// took makes the worker wait for the tokens of a new requirement, too: it reads the requirements again, or soon if there
+// are many. It pauses if this happens often, so that a client that opens tasks of ever new requirements does not keep
+// all idle workers busy.
 func (l *wakeLists) took(key string) {
-	if key == l.store.Keys.WakeRequirements() {
-		l.mu.Lock()
-		l.next = time.Time{}
-		l.mu.Unlock()
+	if key != l.store.Keys.WakeRequirements() {
+		return
 	}
+	l.mu.Lock()
+	pause := time.Until(l.rested)
+	l.next, l.rested = l.soon, time.Now().Add(max(pause, 0)+tokenPause)
+	l.mu.Unlock()
+	time.Sleep(pause)
 }
 
 // all returns the wake lists. Without an answer of Redis, they are those of the last answer.
@@ -101,7 +112,8 @@ func (l *wakeLists) all() []waitList {
 	if err != nil && len(l.lists) > len(lists) {
 		lists = l.lists
 	}
-	pages := time.Duration(1 + len(known)/requirementsPerSecond)
-	l.lists, l.next = lists, time.Now().Add(pages*wakeListsKept)
+	pages := time.Duration(len(known) / requirementsPerSecond)
+	l.lists, l.soon = lists, time.Now().Add(pages*wakeListsKept/10)
+	l.next = time.Now().Add((1 + pages) * wakeListsKept)
 	return lists
 }
