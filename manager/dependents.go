@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/tdf-framework/tdf/redisstate"
+	"github.com/tdf-framework/tdf/redisstate/dependencies"
 )
 
 // Dependents returns the tasks that have failed because the given tasks did not succeed (docs/lifecycle.md,
@@ -12,9 +13,9 @@ import (
 // those, and so on. To run a failed branch again, retry the given tasks together with their dependents. The method
 // reads the lists of all failed and archived tasks.
 func (m *Manager) Dependents(ctx context.Context, refs ...Ref) ([]Ref, error) {
-	failed := map[int64]redisstate.Dependent{}
+	failed := map[int64]dependencies.Dependent{}
 	ofTask, ofGroup := map[int64][]int64{}, map[string][]int64{}
-	err := m.in().Store.EachDependent(ctx, func(d redisstate.Dependent) {
+	err := dependencies.EachDependent(ctx, m.in().Store, func(d dependencies.Dependent) {
 		failed[d.ID] = d
 		for _, id := range d.After {
 			ofTask[id] = append(ofTask[id], d.ID)

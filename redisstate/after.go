@@ -28,7 +28,7 @@ const (
 func (s *Store) EachDependency(ctx context.Context, id int64, each func(Stored) bool) (left int, err error) {
 	values, err := conn.Ask(ctx, s.Conn, fmt.Sprintf("read the dependencies of task %d", id),
 		func(r redis.Cmdable) *redis.SliceCmd {
-			return r.HMGet(ctx, s.Keys.Task(id), dependencyNames...)
+			return r.HMGet(ctx, s.Keys.Task(id), LinkFields...)
 		})
 	if err != nil {
 		return 0, err

@@ -54,9 +54,9 @@ type ending struct {
 	state task.State
 
 	outcome  string
-	waited   int          // the last round with dependencies, up to the finished round; -1 if there is none
-	all      []dependency // the dependencies that the server linked in that round
-	released int          // how many of them were released
+	waited   int    // the last round with dependencies, up to the finished round; -1 if there is none
+	all      []Link // the dependencies that the server linked in that round
+	released int    // how many of them were released
 }
 
 // parseEnding reads 'id:round:state'. It returns false for any other text.
@@ -166,14 +166,14 @@ func (s *Store) readReleased(ctx context.Context, endings []*ending) error {
 		values, err := conn.AskEach(ctx, s.Conn, readEnded, endings[:n],
 			func(p redis.Pipeliner, e *ending) *redis.SliceCmd {
 				return p.HMGet(ctx, s.Keys.Task(e.id), append([]string{task.RoundField(e.waited, task.RoundReleased)},
-					dependencyNames...)...)
+					LinkFields...)...)
 			})
 		if err != nil {
 			return err
 		}
 		for i, e := range endings[:n] {
 			if v := values[i].Val(); len(v) > 1 {
-				e.all = dependenciesOf(v[1:])
+				e.all = LinksOf(v[1:])
 				e.all = e.all[:min(e.released, len(e.all))]
 				if e.released = task.SoundCount(conn.Text(v[0])); e.released > len(e.all) {
 					e.all = nil // all of them are released

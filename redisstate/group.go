@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -123,4 +124,49 @@ func (s *Store) changeMark(ctx context.Context, group string, from, to task.Grou
 		return "", &task.GroupError{Group: group, Err: task.ErrGroupEmpty}
 	}
 	return "", errors.New(strings.TrimPrefix(answer, "!"))
+}
+
+// OpenGroupsOf returns those groups that are not closed, and that the given tasks depend on. The names are in
+// alphabetical order.
+func (s *Store) OpenGroupsOf(ctx context.Context, ids []int64) ([]string, error) {
+	names, err := s.groupsOf(ctx, ids)
+	if err != nil {
+		return nil, err
+	}
+	marks, err := s.GroupMarks(ctx, names)
+	var open []string
+	for i, mark := range marks {
+		if mark == task.GroupOpen {
+			open = append(open, names[i])
+		}
+	}
+	return open, err
+}
+
+// GroupMarks returns the marks of groups.
+func (s *Store) GroupMarks(ctx context.Context, names []string) ([]task.GroupMark, error) {
+	values, err := conn.AskEach(ctx, s.Conn, "read groups", names, func(p redis.Pipeliner, name string) *redis.StringCmd {
+		return p.HGet(ctx, s.Keys.Groups(), name)
+	})
+	marks := make([]task.GroupMark, len(values))
+	for i, value := range values {
+		marks[i] = parseMark(value.Val()).Mark
+	}
+	return marks, err
+}
+
+// groupsOf returns the names of the groups that the given tasks depend on, in alphabetical order.
+func (s *Store) groupsOf(ctx context.Context, ids []int64) (names []string, err error) {
+	values, err := conn.AskEach(ctx, s.Conn, "read groups", ids, func(p redis.Pipeliner, id int64) *redis.SliceCmd {
+		return p.HMGet(ctx, s.Keys.Task(id), task.FieldAfterGroup, task.FieldAfterGroupAny)
+	})
+	for _, v := range values {
+		for _, name := range v.Val() {
+			if conn.Text(name) != "" {
+				names = append(names, conn.Text(name))
+			}
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names), err
 }

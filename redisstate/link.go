@@ -23,26 +23,28 @@ const (
 	tasksPerTurn  = 500  // waiting tasks that are read at once
 )
 
-// A dependency is a task or a group that a task waits for, in the notation of link.lua.
-type dependency struct{ kind, name string }
+// A Link is a task or a group that a task waits for, in the notation of link.lua.
+type Link struct{ kind, Name string }
 
-func (d dependency) isGroup() bool { return strings.HasPrefix(d.kind, "group") }
+// IsGroup reports whether the task waits for a group.
+func (d Link) IsGroup() bool { return strings.HasPrefix(d.kind, "group") }
 
-var dependencyNames = []string{task.FieldAfter, task.FieldAfterAny, task.FieldAfterGroup, task.FieldAfterGroupAny}
+// LinkFields are the properties that name what a task waits for.
+var LinkFields = []string{task.FieldAfter, task.FieldAfterAny, task.FieldAfterGroup, task.FieldAfterGroupAny}
 
-// dependenciesOf returns the dependencies of a task, always in the same order. The values are those of dependencyNames.
-func dependenciesOf(values []any) (all []dependency) {
-	if len(values) < len(dependencyNames) {
+// LinksOf returns the dependencies of a task, always in the same order. The values are those of LinkFields.
+func LinksOf(values []any) (all []Link) {
+	if len(values) < len(LinkFields) {
 		return nil // the key of the task is no hash
 	}
 	for i, kind := range []string{"task", "task?"} {
 		for _, id := range task.ParseIDs(conn.Text(values[i])) {
-			all = append(all, dependency{kind, strconv.FormatInt(id, 10)})
+			all = append(all, Link{kind, strconv.FormatInt(id, 10)})
 		}
 	}
 	for i, kind := range []string{"group", "group?"} {
 		if name := conn.Text(values[i+2]); name != "" {
-			all = append(all, dependency{kind, name})
+			all = append(all, Link{kind, name})
 		}
 	}
 	return all
@@ -50,7 +52,7 @@ func dependenciesOf(values []any) (all []dependency) {
 
 // A linkJob is an operation of link.lua. It may need several calls.
 type linkJob struct {
-	all  []dependency
+	all  []Link
 	done int // the number of dependencies that Redis has handled
 	head func(done int, last bool) []any
 }
@@ -71,7 +73,7 @@ func (s *Store) runLinkJobs(ctx context.Context, jobs []*linkJob) error {
 			e.All = append(e.All, j.head(j.done, j.done+n == len(j.all))...)
 			e.Count(n)
 			for _, d := range j.all[j.done : j.done+n] {
-				e.Add(d.kind, d.name)
+				e.Add(d.kind, d.Name)
 			}
 			links, taken = links+max(n, 1), append(taken, n)
 		}
@@ -171,15 +173,15 @@ func (s *Store) linkJobs(ctx context.Context, stored []Stored) (jobs []*linkJob,
 	}})
 	values, err := conn.AskEach(ctx, s.Conn, "read dependencies", stored[:n],
 		func(p redis.Pipeliner, x Stored) *redis.SliceCmd {
-			return p.HMGet(ctx, s.Keys.Task(x.ID), dependencyNames...)
+			return p.HMGet(ctx, s.Keys.Task(x.ID), LinkFields...)
 		})
 	for i, v := range values {
-		jobs = append(jobs, linkJobOf(stored[i].Task, dependenciesOf(v.Val())))
+		jobs = append(jobs, linkJobOf(stored[i].Task, LinksOf(v.Val())))
 	}
 	return jobs, err
 }
 
-func linkJobOf(t *task.Task, all []dependency) *linkJob {
+func linkJobOf(t *task.Task, all []Link) *linkJob {
 	linked := t.Current().Linked // above len(all) only if another program has changed the task
 	before := min(linked, len(all))
 	return &linkJob{all, before, func(done int, last bool) []any {

@@ -22,7 +22,7 @@ func TestQueueCounts(t *testing.T) {
 		mustBe := func(when, want string) {
 			t.Helper()
 			queues, err := s.QueueCounts(t.Context())
-			waiting, err2 := s.CountWaiting(t.Context())
+			waiting, err2 := s.Redis.ZCard(t.Context(), s.Keys.OpenSet(task.WaitingPlace)).Result()
 			got := fmt.Sprint(countsText(queues), " ", waiting)
 			expect.NoError(t, errors.Join(err, err2), when)
 			expect.Equal(t, got, want, when)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate"
+	"github.com/tdf-framework/tdf/redisstate/dependencies"
 )
 
 // Bounds of the search for tasks and groups that wait for each other.
@@ -24,13 +25,13 @@ const (
 
 // vitalsOfWaits stores in v the number of tasks that wait for other tasks, and what tasks and groups wait for.
 func vitalsOfWaits(ctx context.Context, r *redisstate.Store, v *vitals) (err error) {
-	if v.waiting, err = r.CountWaiting(ctx); err != nil || v.waiting == 0 {
+	if v.waiting, err = dependencies.CountWaiting(ctx, r); err != nil || v.waiting == 0 {
 		return err
 	}
-	if v.awaited, err = r.MostAwaited(ctx, sampledAwaited, sampledDependents); err != nil {
+	if v.awaited, err = dependencies.MostAwaited(ctx, r, sampledAwaited, sampledDependents); err != nil {
 		return err
 	}
-	first, err := r.FirstWaiting(ctx, sampledFirst)
+	first, err := dependencies.FirstWaiting(ctx, r, sampledFirst)
 	if err != nil {
 		return err
 	}
@@ -58,7 +59,7 @@ func compareWaiters(a, b waiter) int {
 // waitsOf returns what the given tasks and some dependents of the groups wait for. It does the same for some of the
 // tasks for which these tasks wait.
 func waitsOf(ctx context.Context, r *redisstate.Store, ids []int64,
-	awaited []redisstate.AwaitedGroup,
+	awaited []dependencies.AwaitedGroup,
 ) (map[waiter][]waiter, error) {
 	groups := map[int64][]waiter{}
 	for _, g := range awaited {
@@ -69,7 +70,7 @@ func waitsOf(ctx context.Context, r *redisstate.Store, ids []int64,
 	}
 	waits, seen, links := map[waiter][]waiter{}, map[int64]bool{}, 0
 	for step := 0; step <= followedSteps && len(ids) > 0 && links < sampledLinks; step++ {
-		tasks, err := r.WaitingOf(ctx, ids, sampledLinks-links)
+		tasks, err := dependencies.WaitingOf(ctx, r, ids, sampledLinks-links)
 		if err != nil {
 			return nil, err
 		}
@@ -93,7 +94,7 @@ func waitsOf(ctx context.Context, r *redisstate.Store, ids []int64,
 
 // addWaits adds the groups and tasks for which a task waits. The task's own group waits for them, too, because it is
 // not complete before the task has finished.
-func addWaits(waits map[waiter][]waiter, t redisstate.Waiting, groups []waiter) {
+func addWaits(waits map[waiter][]waiter, t dependencies.Waiting, groups []waiter) {
 	all := slices.Clone(groups)
 	for _, id := range t.After {
 		all = append(all, waiter{id: id})

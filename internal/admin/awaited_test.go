@@ -7,7 +7,7 @@ import (
 
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/task"
-	"github.com/tdf-framework/tdf/redisstate"
+	"github.com/tdf-framework/tdf/redisstate/dependencies"
 )
 
 // Tasks that name guessed ids can wait for each other for ever. The doctor names them, also if they are neither among the first
@@ -77,16 +77,16 @@ func TestWaitsAreBounded(t *testing.T) {
 		all = append(all, d)
 	}
 	expect.Result(s.Open(t.Context(), "m", all...)).OK(t)
-	first := expect.Result(s.FirstWaiting(t.Context(), sampledFirst)).Value(t)
+	first := expect.Result(dependencies.FirstWaiting(t.Context(), s, sampledFirst)).Value(t)
 	expect.MustLen(t, first, sampledFirst, "first tasks")
 	waits := expect.Result(waitsOf(t.Context(), s, first, nil)).Value(t)
 	expect.Compare(t, len(waits), ">", sampledFirst)
 	expect.Compare(t, len(waits), "<=", sampledFirst+followedSteps*followedTasks)
-	expect.Len(t, expect.Result(s.WaitingOf(t.Context(), first, 20)).Value(t), 10, "tasks with 20 dependencies")
-	odd := []redisstate.AwaitedGroup{{Group: "g", Dependents: []int64{-1, 0, 99999}}}
+	expect.Len(t, expect.Result(dependencies.WaitingOf(t.Context(), s, first, 20)).Value(t), 10, "tasks with 20 dependencies")
+	odd := []dependencies.AwaitedGroup{{Group: "g", Dependents: []int64{-1, 0, 99999}}}
 	expect.Equal(t, fmt.Sprint(expect.Result(waitsOf(t.Context(), s, nil, odd)).Value(t)), "map[]", "odd dependents")
 	place := s.Keys.OpenSet(task.WaitingPlace)
 	s.Redis.Del(t.Context(), place)
 	s.Redis.Set(t.Context(), place, "text", 0)
-	expect.Len(t, expect.Result(s.FirstWaiting(t.Context(), sampledFirst)).Value(t), 0, "a wrong type")
+	expect.Len(t, expect.Result(dependencies.FirstWaiting(t.Context(), s, sampledFirst)).Value(t), 0, "a wrong type")
 }

@@ -7,16 +7,17 @@ import (
 
 	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate"
+	"github.com/tdf-framework/tdf/redisstate/dependencies"
 )
 
 // mostPending is the largest number of dependencies that an explanation names.
 const mostPending = 5
 
-func pendingOf(ctx context.Context, s *redisstate.Store, t *task.Task) ([]redisstate.Dependency, error) {
+func pendingOf(ctx context.Context, s *redisstate.Store, t *task.Task) ([]dependencies.Dependency, error) {
 	if !t.Waits() {
 		return nil, nil
 	}
-	return s.Pending(ctx, t.ID, mostPending)
+	return dependencies.Pending(ctx, s, t.ID, mostPending)
 }
 
 // dependencies returns the check of a task that waits for others.

@@ -5,6 +5,7 @@ import (
 
 	"github.com/tdf-framework/tdf/manager"
 	"github.com/tdf-framework/tdf/redisstate"
+	"github.com/tdf-framework/tdf/redisstate/dependencies"
 )
 
 // Dependents are the tasks that wait for a task.
@@ -28,7 +29,7 @@ const namedDependents = 200
 // number. Once the task is finished, no task waits for it any more. If owner is not "", the tasks of others do not
 // exist, and those after the first ones do not count.
 func (a *Admin) Dependents(ctx context.Context, t *manager.Task, owner string, most int) (found Dependents, err error) {
-	all, total, err := a.redis().Awaiting(ctx, t.ID, t.Group, namedDependents)
+	all, total, err := dependencies.WaitingFor(ctx, a.redis(), t.ID, t.Group, namedDependents)
 	if err != nil {
 		return found, err
 	}

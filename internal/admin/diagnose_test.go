@@ -13,9 +13,9 @@ import (
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/internal/testspace"
-	"github.com/tdf-framework/tdf/redisstate"
 	"github.com/tdf-framework/tdf/redisstate/callbacks"
 	"github.com/tdf-framework/tdf/redisstate/conn"
+	"github.com/tdf-framework/tdf/redisstate/dependencies"
 	"github.com/tdf-framework/tdf/redisstate/presence"
 )
 
@@ -131,7 +131,7 @@ func TestDiagnose(t *testing.T) {
 		}},
 		"tasks wait for campaigns that are not closed: a, c": {SeverityNotice, func(v *vitals) {
 			v.waiting = 9
-			v.awaited = []redisstate.AwaitedGroup{{Group: "a"}, {Group: "b", Mark: task.GroupClosed}, {Group: "c"}}
+			v.awaited = []dependencies.AwaitedGroup{{Group: "a"}, {Group: "b", Mark: task.GroupClosed}, {Group: "c"}}
 		}},
 		"tasks wait for each other, so they never run: campaign b waits for campaign c waits for campaign b": {SeverityProblem, func(v *vitals) {
 			v.waiting, v.waits = 2, waitersOf(map[string]string{"a": "x b", "b": "c", "c": "y b"})

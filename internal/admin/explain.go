@@ -12,6 +12,7 @@ import (
 	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate"
 	"github.com/tdf-framework/tdf/redisstate/callbacks"
+	"github.com/tdf-framework/tdf/redisstate/dependencies"
 	"github.com/tdf-framework/tdf/redisstate/presence"
 )
 
@@ -100,12 +101,12 @@ type situation struct {
 	wrong    error // the reason why the task's definition is invalid
 	grace    rules.Grace
 	place    redisstate.QueuePosition
-	pending  []redisstate.Dependency // the first dependencies that have not ended
-	limit    task.LimitUse           // of the task's limit key
-	kept     []redisstate.Keeping    // the blocked tasks for which workers keep resources back
-	source   Check                   // not read by situation
-	callback callbacks.Failure       // of the task's callback
-	took     []task.Seconds          // run times of successful rounds of the program, in ascending order
+	pending  []dependencies.Dependency // the first dependencies that have not ended
+	limit    task.LimitUse             // of the task's limit key
+	kept     []redisstate.Keeping      // the blocked tasks for which workers keep resources back
+	source   Check                     // not read by situation
+	callback callbacks.Failure         // of the task's callback
+	took     []task.Seconds            // run times of successful rounds of the program, in ascending order
 }
 
 func (a *Admin) situation(ctx context.Context, id int64) (*situation, error) {

@@ -12,6 +12,7 @@ import (
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate"
+	"github.com/tdf-framework/tdf/redisstate/dependencies"
 	"github.com/tdf-framework/tdf/redisstate/limits"
 	"github.com/tdf-framework/tdf/redisstate/presence"
 )
@@ -229,7 +230,7 @@ func TestChecksOfAnOpenTask(t *testing.T) {
 			c.task.Rounds[0].Unmet = "task 3: failed"
 		}, "dependencies: the task will fail: task 3: failed"},
 		"waits for tasks and groups": {func(c *situation) {
-			c.waitsFor(9, redisstate.Dependency{ID: 3, State: task.Running}, redisstate.Dependency{Group: "a"}, redisstate.Dependency{Group: "b", Mark: task.GroupClosed})
+			c.waitsFor(9, dependencies.Dependency{ID: 3, State: task.Running}, dependencies.Dependency{Group: "a"}, dependencies.Dependency{Group: "b", Mark: task.GroupClosed})
 		}, "dependencies: 9 of 9 have not ended: task 3 (running), campaign a (not closed yet), campaign b (closed, not complete), …"},
 		"source": {func(c *situation) { c.source = blockedBy("source", FactSourceMissing, "gone", Fix{}) }, "source: gone"},
 	} {
@@ -364,7 +365,7 @@ func TestExplainReadsWhatItNeeds(t *testing.T) {
 // A task that waits for an open campaign has the fix to close the campaign.
 func TestFixOfAnOpenCampaign(t *testing.T) {
 	c := waiting(func(c *situation) {
-		c.waitsFor(2, redisstate.Dependency{Group: "a"}, redisstate.Dependency{ID: 3, State: task.Open})
+		c.waitsFor(2, dependencies.Dependency{Group: "a"}, dependencies.Dependency{ID: 3, State: task.Open})
 	})
 	expect.Equal(t, c.dependencies().Fix.Text, "wait, or close the campaign when it has all of its tasks", "the fix")
 }
@@ -377,7 +378,7 @@ func (c *situation) pausedBy(all ...task.Pausable) {
 }
 
 // waitsFor makes the task wait for a number of dependencies. The arguments pending are the first of them.
-func (c *situation) waitsFor(links int, pending ...redisstate.Dependency) {
+func (c *situation) waitsFor(links int, pending ...dependencies.Dependency) {
 	c.task.PlacedIn, c.task.Links, c.pending = task.WaitingPlace, links, pending
 	c.task.Rounds[0].Linked, c.task.Rounds[0].Waits = links, links
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/tdf-framework/tdf/redisstate"
 	"github.com/tdf-framework/tdf/redisstate/conn"
 	"github.com/tdf-framework/tdf/redisstate/counts"
+	"github.com/tdf-framework/tdf/redisstate/dependencies"
 	"github.com/tdf-framework/tdf/redisstate/presence"
 )
 
@@ -102,7 +103,7 @@ func (a *Admin) StatsAgain(ctx context.Context, c *QueueCounter) (Stats, error) 
 	err := readings(
 		func() (err error) { n, err = readNumbers(ctx, s); return err },
 		func() error { return queues.read(ctx, s, c) },
-		func() (err error) { stats.Waiting, err = s.CountWaiting(ctx); return err },
+		func() (err error) { stats.Waiting, err = dependencies.CountWaiting(ctx, s); return err },
 		func() error { return readPrograms(ctx, s, &stats) },
 		func() (err error) { stats.CallbacksFailed, err = s.CountGivenUp(ctx); return err },
 		func() (err error) { info, err = s.Info(ctx, "memory", "replication"); return err },

@@ -11,6 +11,7 @@ import (
 	"github.com/tdf-framework/tdf/redisstate"
 	"github.com/tdf-framework/tdf/redisstate/callbacks"
 	"github.com/tdf-framework/tdf/redisstate/conn"
+	"github.com/tdf-framework/tdf/redisstate/dependencies"
 )
 
 // vitals holds the facts about a namespace from which diagnose makes the diagnoses.
@@ -38,9 +39,9 @@ type vitals struct {
 
 	requirements []string // those with due tasks
 
-	waiting int64                     // the number of tasks that wait for other tasks
-	awaited []redisstate.AwaitedGroup // some of the groups that tasks wait for
-	waits   map[waiter][]waiter       // what tasks and groups wait for, from a sample
+	waiting int64                       // the number of tasks that wait for other tasks
+	awaited []dependencies.AwaitedGroup // some of the groups that tasks wait for
+	waits   map[waiter][]waiter         // what tasks and groups wait for, from a sample
 }
 
 func vitalsOfRedis(ctx context.Context, r *redisstate.Store, v *vitals) (err error) {

@@ -13,6 +13,7 @@ import (
 	"github.com/tdf-framework/tdf/internal/rules"
 	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate"
+	"github.com/tdf-framework/tdf/redisstate/dependencies"
 )
 
 func after(ids ...int64) task.Properties {
@@ -723,7 +724,7 @@ func TestDependencyOfAWrongType(t *testing.T) {
 	s.do("ZREM", "$open", 1)
 	s.do("ZADD", "$failed", 1, 1)
 	expect.Fails(s, s.store.CheckDependencies(s.Context(), []task.Properties{after(1)}), "there is no task 1")
-	expect.NoError(s, s.store.EachDependent(s.Context(), func(d redisstate.Dependent) { s.Error(d) }))
+	expect.NoError(s, dependencies.EachDependent(s.Context(), s.store, func(d dependencies.Dependent) { s.Error(d) }))
 }
 
 // Another program deletes tasks for which other tasks wait, with or without their ids. The audit finds this.

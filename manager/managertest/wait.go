@@ -11,6 +11,7 @@ import (
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate"
+	"github.com/tdf-framework/tdf/redisstate/dependencies"
 )
 
 // finished selects the tasks that a manager must handle.
@@ -261,7 +262,7 @@ func (w *world) obstacles(t *task.Task) (all []string, err error) {
 	if !t.Waits() {
 		return all, nil
 	}
-	pending, err := w.store.Pending(w.ctx, t.ID, mostNamed)
+	pending, err := dependencies.Pending(w.ctx, w.store, t.ID, mostNamed)
 	for _, d := range pending {
 		all = append(all, "dependency: "+d.String())
 	}

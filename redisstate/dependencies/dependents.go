@@ -1,4 +1,4 @@
-package redisstate
+package dependencies
 
 import (
 	"context"
@@ -9,6 +9,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/tdf-framework/tdf/internal/task"
+	"github.com/tdf-framework/tdf/redisstate"
 	"github.com/tdf-framework/tdf/redisstate/conn"
 )
 
@@ -31,17 +32,20 @@ func (d Dependency) String() string {
 	return fmt.Sprintf("campaign %s (closed, not complete)", d.Group)
 }
 
+// linksAtOnce is the number of dependencies that one call reads.
+const linksAtOnce = 500
+
 // Pending returns the dependencies that a task still waits for, but at most the given number of them.
-func (s *Store) Pending(ctx context.Context, id int64, most int) (pending []Dependency, err error) {
+func Pending(ctx context.Context, s *redisstate.Store, id int64, most int) (pending []Dependency, err error) {
 	values, err := conn.Ask(ctx, s.Conn, fmt.Sprintf("read the dependencies of task %d", id),
 		func(r redis.Cmdable) *redis.SliceCmd {
-			return r.HMGet(ctx, s.Keys.Task(id), dependencyNames...)
+			return r.HMGet(ctx, s.Keys.Task(id), redisstate.LinkFields...)
 		})
 	if err != nil {
 		return nil, err
 	}
-	for page := range slices.Chunk(dependenciesOf(values), linksPerCall) {
-		found, err := s.pendingOf(ctx, page)
+	for page := range slices.Chunk(redisstate.LinksOf(values), linksAtOnce) {
+		found, err := pendingOf(ctx, s, page)
 		if err != nil {
 			return nil, err
 		}
@@ -52,35 +56,35 @@ func (s *Store) Pending(ctx context.Context, id int64, most int) (pending []Depe
 	return pending, nil
 }
 
-func (s *Store) pendingOf(ctx context.Context, all []dependency) (pending []Dependency, err error) {
+func pendingOf(ctx context.Context, s *redisstate.Store, all []redisstate.Link) (pending []Dependency, err error) {
 	states, err := conn.AskEach(ctx, s.Conn, "read dependencies", all,
-		func(p redis.Pipeliner, d dependency) *redis.StringCmd {
-			if d.isGroup() {
+		func(p redis.Pipeliner, d redisstate.Link) *redis.StringCmd {
+			if d.IsGroup() {
 				return nil
 			}
-			return p.HGet(ctx, s.Keys.TaskPrefix()+d.name, "state")
+			return p.HGet(ctx, s.Keys.TaskPrefix()+d.Name, "state")
 		})
 	if err != nil {
 		return nil, err
 	}
 	for i, d := range all {
-		if !d.isGroup() {
+		if !d.IsGroup() {
 			if state := task.State(states[i].Val()); state != task.None && !state.Finished() {
-				id, _ := strconv.ParseInt(d.name, 10, 64)
+				id, _ := strconv.ParseInt(d.Name, 10, 64)
 				pending = append(pending, Dependency{ID: id, State: state})
 			}
 			continue
 		}
-		mark, err := s.GroupMark(ctx, d.name)
+		mark, err := s.GroupMark(ctx, d.Name)
 		if err != nil {
 			return nil, err
 		}
-		counts, err := s.Counts(ctx, d.name)
+		counts, err := s.Counts(ctx, d.Name)
 		if err != nil {
 			return nil, err
 		}
 		if !mark.Mark.IsComplete(counts) {
-			pending = append(pending, Dependency{Group: d.name, Mark: mark.Mark})
+			pending = append(pending, Dependency{Group: d.Name, Mark: mark.Mark})
 		}
 	}
 	return pending, nil
@@ -100,20 +104,20 @@ const dependentsPage = 500
 // EachDependent calls a function for each failed or archived task that has failed because a dependency was not met. It
 // reads the lists of all failed and archived tasks, page by page. If a task is archived meanwhile, the function may get
 // it twice.
-func (s *Store) EachDependent(ctx context.Context, each func(Dependent)) error {
-	of := ListQuery{States: []task.State{task.Failed, task.Archived}, OldestFirst: true}
+func EachDependent(ctx context.Context, s *redisstate.Store, each func(Dependent)) error {
+	of := redisstate.ListQuery{States: []task.State{task.Failed, task.Archived}, OldestFirst: true}
 	for entries, err := range of.Pages(ctx, s, dependentsPage) {
 		if err != nil {
 			return err
 		}
-		if err := s.dependentsAmong(ctx, IDsOf(entries), each); err != nil {
+		if err := dependentsAmong(ctx, s, redisstate.IDsOf(entries), each); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (s *Store) dependentsAmong(ctx context.Context, ids []int64, each func(Dependent)) error {
+func dependentsAmong(ctx context.Context, s *redisstate.Store, ids []int64, each func(Dependent)) error {
 	links, err := conn.AskEach(ctx, s.Conn, "read failed tasks", ids,
 		func(p redis.Pipeliner, id int64) *redis.SliceCmd {
 			return p.HMGet(ctx, s.Keys.Task(id), "links", "round")
@@ -141,33 +145,4 @@ func (s *Store) dependentsAmong(ctx context.Context, ids []int64, each func(Depe
 		}
 	}
 	return err
-}
-
-// markNeeded sets Dependents to at least 1 for each finished task whose group unfinished tasks need. It also reports
-// for each task whether its list of dependents has entries although the task is finished or does not exist. This
-// happens if the original TDF has finished the task, or another program has deleted the task.
-func (s *Store) markNeeded(ctx context.Context, stored []Stored) (unheard []bool, err error) {
-	groups, waiting := make([]*redis.FloatCmd, len(stored)), make([]*redis.IntCmd, len(stored))
-	err = s.Pipeline(ctx, "read which tasks are needed", func(p redis.Pipeliner) {
-		for i := range stored {
-			t := stored[i].Task
-			if t != nil && !t.State.Finished() {
-				continue
-			}
-			if t != nil && t.Group != "" {
-				groups[i] = p.ZScore(ctx, s.Keys.AwaitedGroups(), t.Group)
-			}
-			if t == nil || t.HasLinks {
-				waiting[i] = p.Exists(ctx, s.Keys.DependentsPrefix()+strconv.FormatInt(stored[i].ID, 10))
-			}
-		}
-	})
-	unheard = make([]bool, len(stored))
-	for i := range stored {
-		if groups[i] != nil && groups[i].Err() == nil {
-			stored[i].Task.Dependents = max(stored[i].Task.Dependents, 1)
-		}
-		unheard[i] = waiting[i] != nil && waiting[i].Val() > 0
-	}
-	return unheard, err
 }

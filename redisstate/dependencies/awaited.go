@@ -1,4 +1,4 @@
-package redisstate
+package dependencies
 
 import (
 	"context"
@@ -9,6 +9,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/tdf-framework/tdf/internal/task"
+	"github.com/tdf-framework/tdf/redisstate"
 	"github.com/tdf-framework/tdf/redisstate/conn"
 	"github.com/tdf-framework/tdf/redisstate/limits"
 )
@@ -20,9 +21,11 @@ type AwaitedGroup struct {
 	Dependents []int64 // some of the tasks that wait for the group
 }
 
+const readAwaited = "read the groups that tasks wait for"
+
 // MostAwaited returns the groups that the most tasks wait for, but at most the given number of groups. It returns at
 // most the given number of dependents of each group.
-func (s *Store) MostAwaited(ctx context.Context, groups, dependents int64) ([]AwaitedGroup, error) {
+func MostAwaited(ctx context.Context, s *redisstate.Store, groups, dependents int64) ([]AwaitedGroup, error) {
 	var names *redis.StringSliceCmd
 	err := s.Pipeline(ctx, readAwaited, func(p redis.Pipeliner) {
 		names = p.ZRevRange(ctx, s.Keys.AwaitedGroups(), 0,
@@ -31,7 +34,7 @@ func (s *Store) MostAwaited(ctx context.Context, groups, dependents int64) ([]Aw
 	if err != nil {
 		return nil, err
 	}
-	marks, err := s.groupMarks(ctx, names.Val())
+	marks, err := s.GroupMarks(ctx, names.Val())
 	if err != nil {
 		return nil, err
 	}
@@ -58,53 +61,6 @@ func (s *Store) MostAwaited(ctx context.Context, groups, dependents int64) ([]Aw
 	return awaited, nil
 }
 
-// OpenGroupsOf returns those groups that are not closed, and that the given tasks depend on. The names are in
-// alphabetical order.
-func (s *Store) OpenGroupsOf(ctx context.Context, ids []int64) ([]string, error) {
-	names, err := s.groupsOf(ctx, ids)
-	if err != nil {
-		return nil, err
-	}
-	marks, err := s.groupMarks(ctx, names)
-	var open []string
-	for i, mark := range marks {
-		if mark == task.GroupOpen {
-			open = append(open, names[i])
-		}
-	}
-	return open, err
-}
-
-const readAwaited = "read the groups that tasks wait for"
-
-// groupMarks returns the marks of groups.
-func (s *Store) groupMarks(ctx context.Context, names []string) ([]task.GroupMark, error) {
-	values, err := conn.AskEach(ctx, s.Conn, readAwaited, names, func(p redis.Pipeliner, name string) *redis.StringCmd {
-		return p.HGet(ctx, s.Keys.Groups(), name)
-	})
-	marks := make([]task.GroupMark, len(values))
-	for i, value := range values {
-		marks[i] = parseMark(value.Val()).Mark
-	}
-	return marks, err
-}
-
-// groupsOf returns the names of the groups that the given tasks depend on, in alphabetical order.
-func (s *Store) groupsOf(ctx context.Context, ids []int64) (names []string, err error) {
-	values, err := conn.AskEach(ctx, s.Conn, readAwaited, ids, func(p redis.Pipeliner, id int64) *redis.SliceCmd {
-		return p.HMGet(ctx, s.Keys.Task(id), task.FieldAfterGroup, task.FieldAfterGroupAny)
-	})
-	for _, v := range values {
-		for _, name := range v.Val() {
-			if conn.Text(name) != "" {
-				names = append(names, conn.Text(name))
-			}
-		}
-	}
-	slices.Sort(names)
-	return slices.Compact(names), err
-}
-
 // An Awaiting is an entry of a task that waits for a task or a group. The task may have ended since.
 type Awaiting struct {
 	ID    int64
@@ -113,10 +69,10 @@ type Awaiting struct {
 	Group bool // it waits for the group
 }
 
-// Awaiting returns the first tasks that wait for a task, and then those that wait for its group, but at most the given
+// WaitingFor returns the first tasks that wait for a task, and then those that wait for its group, but at most the given
 // number of each. It also returns how many there are. The group "" stands for none. When a task or a group is complete,
 // nothing waits for it any more.
-func (s *Store) Awaiting(ctx context.Context, id int64, group string, most int64) (all []Awaiting, total int64,
+func WaitingFor(ctx context.Context, s *redisstate.Store, id int64, group string, most int64) (all []Awaiting, total int64,
 	err error,
 ) {
 	keys := []string{s.Keys.DependentsPrefix() + strconv.FormatInt(id, 10)}
@@ -156,7 +112,7 @@ type Waiting struct {
 }
 
 // FirstWaiting returns the tasks that have waited for the longest time, but at most the given number of them.
-func (s *Store) FirstWaiting(ctx context.Context, most int64) (ids []int64, err error) {
+func FirstWaiting(ctx context.Context, s *redisstate.Store, most int64) (ids []int64, err error) {
 	members, err := conn.Ask(ctx, s.Conn, "read waiting tasks", func(r redis.Cmdable) *redis.StringSliceCmd {
 		return r.ZRange(ctx, s.Keys.OpenSet(task.WaitingPlace), 0, most-1)
 	})
@@ -168,24 +124,24 @@ func (s *Store) FirstWaiting(ctx context.Context, most int64) (ids []int64, err 
 
 // WaitingOf returns those of the given tasks that wait for others. If they have more dependencies than the given
 // number, it leaves out the last tasks.
-func (s *Store) WaitingOf(ctx context.Context, ids []int64, most int) ([]Waiting, error) {
-	stored, err := s.Read(ctx, ids, Want{Fields: Facts})
+func WaitingOf(ctx context.Context, s *redisstate.Store, ids []int64, most int) ([]Waiting, error) {
+	stored, err := s.Read(ctx, ids, redisstate.Want{Fields: redisstate.Facts})
 	if err != nil {
 		return nil, err
 	}
-	stored = slices.DeleteFunc(stored, func(x Stored) bool { return x.Task == nil || !x.Task.Waits() })
+	stored = slices.DeleteFunc(stored, func(x redisstate.Stored) bool { return x.Task == nil || !x.Task.Waits() })
 	stored = stored[:conn.Batch(len(stored), conn.Bound{Limit: most, Amount: func(i int) int {
 		return stored[i].Task.Links
 	}})]
 	values, err := conn.AskEach(ctx, s.Conn, "read dependencies", stored,
-		func(p redis.Pipeliner, x Stored) *redis.SliceCmd {
-			return p.HMGet(ctx, s.Keys.Task(x.ID), dependencyNames...)
+		func(p redis.Pipeliner, x redisstate.Stored) *redis.SliceCmd {
+			return p.HMGet(ctx, s.Keys.Task(x.ID), redisstate.LinkFields...)
 		})
 	var waiting []Waiting
 	for i, v := range values {
 		w := Waiting{ID: stored[i].ID, Group: stored[i].Task.Group}
-		for _, d := range dependenciesOf(v.Val()) {
-			if id, err := strconv.ParseInt(d.name, 10, 64); err == nil && !d.isGroup() {
+		for _, d := range redisstate.LinksOf(v.Val()) {
+			if id, err := strconv.ParseInt(d.Name, 10, 64); err == nil && !d.IsGroup() {
 				w.After = append(w.After, id)
 			}
 		}
@@ -195,7 +151,7 @@ func (s *Store) WaitingOf(ctx context.Context, ids []int64, most int) ([]Waiting
 }
 
 // CountWaiting returns the number of open tasks that wait for other tasks.
-func (s *Store) CountWaiting(ctx context.Context) (int64, error) {
+func CountWaiting(ctx context.Context, s *redisstate.Store) (int64, error) {
 	n, err := conn.Ask(ctx, s.Conn, "count waiting tasks", func(r redis.Cmdable) *redis.IntCmd {
 		return r.ZCard(ctx, s.Keys.OpenSet(task.WaitingPlace))
 	})
