@@ -10,5 +10,5 @@ type Limit = task.Limit
 // zero value names nothing.
 type Pausable = task.Pausable
 
-// Everything is the whole namespace.
+// Everything pauses the whole namespace.
 var Everything = task.Everything

@@ -13,6 +13,5 @@
 // [Manager.Get], [Manager.List], [Manager.Page] and [Manager.Counts] read tasks. [Manager.Retry], [Manager.Cancel],
 // [Manager.Requeue] and others act on tasks.
 //
-// Package managertest runs callbacks in tests. Package program stores programs. Package admin explains and watches
-// tasks and workers.
+// Package managertest runs callbacks in tests. Package program stores programs.
 package manager

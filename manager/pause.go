@@ -39,8 +39,8 @@ func (p Pauses) Begin(ctx context.Context, what ...tdf.Pausable) error {
 	return err
 }
 
-// End ends pauses. The tasks have kept their order. A server then does not pause these groups after failures any
-// more.
+// End ends pauses, and the halts of their groups: a server pauses these groups no more after failures. The tasks have
+// kept their order.
 func (p Pauses) End(ctx context.Context, what ...tdf.Pausable) error {
 	halts, err := p.m.in().Store.Halts(ctx)
 	if err != nil {

@@ -84,8 +84,8 @@ func (p Periodics) read(ctx context.Context, name string) (r *PeriodicRecord, te
 	return r, text, err
 }
 
-// Pause makes the servers skip the times of a periodic until [Periodics.Resume]. The tasks that are open
-// already go on. The record shows the manager's name. If there is no such periodic, the error wraps [ErrNoPeriodic].
+// Pause makes the servers skip the times of a periodic until [Periodics.Resume]. Tasks that are already open still run.
+// The record shows the manager's name. If there is no such periodic, the error wraps [ErrNoPeriodic].
 func (p Periodics) Pause(ctx context.Context, name string) error {
 	_, err := p.change(ctx, "pause", name, func(r *PeriodicRecord, now task.Time) (periodicChange, error) {
 		if r == nil {

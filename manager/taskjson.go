@@ -33,7 +33,7 @@ var memberOrder = strings.Fields(`
 	fails timeouts losses releases reopens revision not_on checkpoint
 	updates host worker_alive pid last_output silent_seconds lease_until deadline rounds log`)
 
-// JSON returns the members that MarshalJSON writes, and those of others in their places.
+// JSON returns the members that MarshalJSON writes, with the members of others among them.
 func (t *Task) JSON(others jsonview.Object) jsonview.Object {
 	o := t.members()
 	o.Merge(others)

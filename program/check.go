@@ -20,7 +20,7 @@ import (
 	"github.com/tdf-framework/tdf/internal/pool"
 )
 
-// An ArchiveError means that an archive is no program that workers could unpack and run.
+// An ArchiveError means that workers could not unpack an archive, or not run it as a program.
 type ArchiveError struct{ Reason string }
 
 func (e *ArchiveError) Error() string { return "check archive: " + e.Reason }

@@ -40,9 +40,9 @@ func PushPacked(ctx context.Context, m *manager.Manager, p Packed) (Pushed, erro
 // memory of Redis that a token of a submitter can take.
 const MaxOfSubmitters = 1 << 30
 
-// PushFor does the same as PushPacked for the owner of tasks, who is a submitter, or "" for an operator. If the stored
-// programs of the namespace would have more than MaxOfSubmitters bytes, or those of a submitter more than half of what
-// others leave of them, the error has the code [tdf.CodeFull].
+// PushFor does the same as PushPacked for the owner of tasks, who is a submitter, or "" for an operator. The error has
+// the code [tdf.CodeFull] if the stored programs of the namespace would have more than MaxOfSubmitters bytes together,
+// or if those of a submitter would have more than half of the bytes that the programs of others leave.
 func PushFor(ctx context.Context, m *manager.Manager, p Packed, owner string) (Pushed, error) {
 	if owner == "" {
 		return PushPacked(ctx, m, p)

@@ -300,7 +300,7 @@ func (e *execution) keepFiles(x *roundIO) error {
 	return err
 }
 
-// leastFree is how many bytes are free at the end of a round unless the disk may have been full during the round.
+// leastFree is the free space in bytes below which the disk may have been full during the round.
 const leastFree = 1 << 20
 
 var errDiskFull = fmt.Errorf("the worker's disk is full, so output of the round may be cut: %w", syscall.ENOSPC)

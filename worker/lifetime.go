@@ -48,7 +48,8 @@ func (w *Worker) withTimeLimit(ctx context.Context) (limited context.Context, en
 	return limited, end
 }
 
-// TimeForPrograms returns how long a program may run that a worker starts at once, or 0 if cfg has no time limit.
+// TimeForPrograms returns how long a program may run if a new worker starts it at once. It is 0 if cfg has no time
+// limit.
 func TimeForPrograms(cfg config.Worker) time.Duration {
 	if cfg.TimeLimit == 0 {
 		return 0

@@ -19,10 +19,9 @@ import (
 
 // A Round is one round of a task, for a [Handler] or a [Runner] to run.
 //
-// Its methods write what a program that runs in a process of its own writes into files of the round's directory
-// (docs/programs.md, "The round's directory"). Before the first call of [Round.Dir], these files are in memory. The
-// worker reads them as often as it renews the lease, and when the round has ended. The methods may be called from
-// several goroutines.
+// Its methods do what another program does with the files of the round's directory (docs/programs.md, "The round's
+// directory"). Before the first call of [Round.Dir], these files are in memory. The worker reads them as often as it
+// renews the lease, and when the round has ended. Several goroutines may call the methods at once.
 type Round struct {
 	ID int64 // the task's id
 	// Namespace is the task's namespace. Tasks of different namespaces have the same ids.
