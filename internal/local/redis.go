@@ -26,12 +26,14 @@ import (
 
 // A Redis is a running Redis: the embedded Redis or a redis-server.
 type Redis struct {
+	Embedded bool
+
 	stop  func()
 	ended chan struct{} // closed when Redis has ended
 	err   error         // cause of the end; nil if Stop was called
 }
 
-// Errors of [Embedded] and [Serve].
+// Errors of [Temporary] and [Serve].
 var (
 	ErrTaken    = task.NewError(task.CodeTaken, "the address is in use")
 	ErrInUse    = task.NewError(task.CodeTaken, "another redis-server uses the directory")
@@ -42,8 +44,17 @@ var (
 		"dnf install redis, brew install redis), or leave out --data")
 )
 
-// Embedded starts the embedded Redis. When it ends, its data are lost. The error may be [ErrTaken].
-func Embedded(at config.Redis) (*Redis, error) {
+// Temporary starts a Redis whose data are lost when it ends. It is a redis-server with a directory of its own if a recent
+// one is installed (docs/decisions/embedded-redis.md), and otherwise the embedded Redis. The error may be [ErrTaken].
+func Temporary(at config.Redis) (*Redis, error) {
+	serve := func(_, dir string) (*Redis, error) { return Serve(at, dir) }
+	if r, err := inOwnDirectory(serve); r != nil || errors.Is(err, ErrTaken) {
+		return r, err
+	}
+	return startEmbedded(at)
+}
+
+func startEmbedded(at config.Redis) (*Redis, error) {
 	r, err := embedded.Start(at.Addr(), embedded.Password(at.Password))
 	if errors.Is(err, syscall.EADDRINUSE) {
 		return nil, ErrTaken
@@ -56,7 +67,7 @@ func Embedded(at config.Redis) (*Redis, error) {
 
 func ofEmbedded(r *embedded.Redis) *Redis {
 	ended := make(chan struct{})
-	return &Redis{ended: ended, stop: sync.OnceFunc(func() {
+	return &Redis{Embedded: true, ended: ended, stop: sync.OnceFunc(func() {
 		r.Close()
 		close(ended)
 	})}
@@ -67,8 +78,9 @@ func ofEmbedded(r *embedded.Redis) *Redis {
 // a socket, and ends with this process, even if this process is killed.
 func Private() (*Redis, config.Redis, error) {
 	at := config.Redis{Password: rand.Text()}
-	if r := privateServer(&at); r != nil {
-		return r, at, nil
+	onSocket := at
+	if r, _ := inOwnDirectory(func(path, dir string) (*Redis, error) { return servePrivately(path, dir, &onSocket) }); r != nil {
+		return r, onSocket, nil
 	}
 	r, err := embedded.Start("127.0.0.1:0", embedded.Password(at.Password))
 	if err != nil {
@@ -80,36 +92,47 @@ func Private() (*Redis, config.Redis, error) {
 	return ofEmbedded(r), at, err
 }
 
-// privateServer starts a redis-server in a directory of its own, and sets its socket. It returns nil if it cannot.
-func privateServer(at *config.Redis) *Redis {
+// inOwnDirectory starts a redis-server in a new directory, which is removed when the redis-server has been stopped. It
+// returns nil if it cannot.
+func inOwnDirectory(start func(path, dir string) (*Redis, error)) (*Redis, error) {
 	path, err := exec.LookPath("redis-server")
 	if err != nil || !isRecent(path) {
-		return nil
+		return nil, err
 	}
 	removeEnded()
 	dir, err := os.MkdirTemp("", private)
 	if err != nil {
-		return nil
+		return nil, err
 	}
 	remove := func() { _ = os.RemoveAll(dir) }
-	at.Host = filepath.Join(dir, "redis.sock")
-	lock, err := lockDirectory(dir)
-	if err != nil || len(at.Host) > maxSocket {
-		remove()
-		return nil
+	r, err := start(path, dir)
+	if err == nil {
+		err = r.Err()
 	}
-	defer lock.Close() // the redis-server has inherited the file, and keeps the lock
-	r, err := startServer(path, *at, dir, false, lock)
-	if err != nil || r.Err() != nil {
+	if err != nil {
 		remove()
-		return nil
+		return nil, err
 	}
 	stop := r.stop
 	r.stop = sync.OnceFunc(func() {
 		stop()
 		remove()
 	})
-	return r
+	return r, nil
+}
+
+// servePrivately starts a redis-server that stores nothing, and sets its socket.
+func servePrivately(path, dir string, at *config.Redis) (*Redis, error) {
+	at.Host = filepath.Join(dir, "redis.sock")
+	if len(at.Host) > maxSocket {
+		return nil, syscall.ENAMETOOLONG
+	}
+	lock, err := lockDirectory(dir)
+	if err != nil {
+		return nil, err
+	}
+	defer lock.Close() // the redis-server has inherited the file, and keeps the lock
+	return startServer(path, *at, dir, false, lock)
 }
 
 // private is the pattern of the names of the directories of private Redises.

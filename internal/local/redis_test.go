@@ -62,7 +62,7 @@ func serve(t *testing.T, dir, password string) (*Redis, config.Redis) {
 // embeddedRedis starts an embedded Redis that ends with the test.
 func embeddedRedis(t *testing.T) config.Redis {
 	t.Helper()
-	r, at, err := atFree(Embedded)
+	r, at, err := atFree(startEmbedded)
 	expect.NoError(t, err)
 	t.Cleanup(r.Stop)
 	return at
@@ -156,7 +156,7 @@ func TestServeRefuses(t *testing.T) {
 	r, at := serve(t, dir, "")
 	defer r.Stop()
 	expect.Result(Serve(at, t.TempDir())).FailsWith(t, ErrTaken, "a second redis-server on the port")
-	expect.Result(Embedded(at)).FailsWith(t, ErrTaken, "an embedded Redis on the port")
+	expect.Result(Temporary(at)).FailsWith(t, ErrTaken, "a Redis on the port")
 	other := expect.Result(freeAddr()).Value(t)
 	expect.Result(Serve(other, dir)).FailsWith(t, ErrInUse, "a second redis-server in the directory")
 	snapshot := t.TempDir()
@@ -226,7 +226,7 @@ func childOf(t *testing.T, parent int) int {
 
 // The channel of Ended is closed after Stop, also for the embedded Redis.
 func TestEmbeddedRedisEnds(t *testing.T) {
-	r := expect.Result(Embedded(config.Redis{Host: "127.0.0.1", Port: 0})).Value(t)
+	r := expect.Result(startEmbedded(config.Redis{Host: "127.0.0.1", Port: 0})).Value(t)
 	r.Stop()
 	<-r.Ended()
 	expect.NoError(t, r.Err())
@@ -269,6 +269,25 @@ func TestPortTakenBeforeRedisListens(t *testing.T) {
 	expect.True(t, !<-connected, "Serve connected to the other process")
 	expect.MustTrue(t, r != nil, "Redis", r)
 	expect.Fails(t, r.Err(), "cannot bind")
+}
+
+// A temporary Redis is a redis-server like that of Serve, whose directory is removed at its end.
+func TestTemporary(t *testing.T) {
+	temporary := t.TempDir()
+	t.Setenv("TMPDIR", temporary)
+	r, at, err := atFree(Temporary)
+	expect.NoError(t, err)
+	expect.True(t, !r.Embedded, "the embedded Redis")
+	expect.Equal(t, client(t, at).ConfigGet(t.Context(), "appendonly").Val()["appendonly"], "yes")
+	expect.Result(Temporary(at)).FailsWith(t, ErrTaken)
+	expect.Len(t, expect.Result(os.ReadDir(temporary)).Value(t), 1)
+	r.Stop()
+	t.Setenv("PATH", t.TempDir())
+	r, _, err = atFree(Temporary)
+	expect.NoError(t, err)
+	expect.True(t, r.Embedded, "a redis-server")
+	r.Stop()
+	expect.Len(t, expect.Result(os.ReadDir(temporary)).Value(t), 0)
 }
 
 // A private Redis is a redis-server at a socket if a recent one is installed. It keeps nothing. What a killed process left

@@ -42,10 +42,10 @@ func Up(a *cli.App) *cobra.Command {
 	u := up{a: a}
 	c := &cobra.Command{
 		Use: "up", Short: "Run Redis, a server, workers and the HTTP API on this machine",
-		Long: "Runs a Redis on the loopback interface, a server, and workers until Ctrl-C. Without --data, the " +
-			"Redis is embedded, and its data are\n" +
-			"lost when the command ends. With --data, tdf starts an installed redis-server, which keeps its data in " +
-			"that directory.\n" +
+		Long: "Runs a Redis on the loopback interface, a server, and workers until Ctrl-C. The Redis is an installed " +
+			"redis-server (7 or newer).\n" +
+			"With --data, it keeps its data in that directory. Without --data, its data are lost when the command ends; " +
+			"if none is\ninstalled, the Redis is then embedded.\n" +
 			"Unless [redis] password is set, Redis gets a new password. Other commands of this user find it " +
 			"automatically.\n" +
 			"It serves the HTTP API (docs/http.md) and the dashboard (docs/dashboard.md) on " + config.UsualListen +
@@ -140,7 +140,7 @@ func (u *up) serve(ctx context.Context, tool config.Tool, redis *local.Redis) er
 	if err != nil {
 		return errors.Join(err, u.stop(t))
 	}
-	u.announce(tool, cfg, t.Directory, &api)
+	u.announce(tool, cfg, t.Directory, redis.Embedded, &api)
 	return errors.Join(u.await(ctx, t, redis, &api, tool.Worker.Grace), u.stop(t), api.stop())
 }
 
@@ -184,10 +184,15 @@ func (u *up) workDirectory(configured string) string {
 }
 
 // announce prints the running components with their addresses and directories, and an example of a next command.
-func (u *up) announce(tool config.Tool, cfg local.Config, directory string, api *upAPI) {
-	redis := "embedded, for up to 20,000 tasks: the data are lost at the end (--data DIR keeps them)"
-	if u.data != "" {
+func (u *up) announce(tool config.Tool, cfg local.Config, directory string, embedded bool, api *upAPI) {
+	redis := "the data are lost at the end (--data DIR keeps them)"
+	switch {
+	case u.data != "":
 		redis = "redis-server with its data in " + u.data
+	case embedded:
+		redis = "embedded, for up to 20,000 tasks: " + redis
+	default:
+		redis = "redis-server: " + redis
 	}
 	workers := cfg.Workers[0]
 	if n := len(cfg.Workers); n > 1 {

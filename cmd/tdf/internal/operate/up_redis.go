@@ -94,7 +94,7 @@ func (u *up) letIn(other string) error {
 func (u *up) startRedis(at config.Redis) (redis *local.Redis, err error) {
 	defer syscall.Umask(syscall.Umask(0o077))
 	if u.data == "" {
-		redis, err = local.Embedded(at)
+		redis, err = local.Temporary(at)
 	} else {
 		redis, err = local.Serve(at, u.data)
 	}
