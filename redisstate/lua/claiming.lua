@@ -52,10 +52,8 @@ end
 -- Writes the lists of the chosen tasks. Returns an error reply if the list `running` has a wrong type, or if Redis is
 -- full. Then the script has written nothing.
 local function write_lists()
-  for i = 1, #entered, 500 do
-    local added = try('ZADD', running, unpack(entered, i, math.min(i + 499, #entered)))
-    if type(added) == 'table' then return not_sorted(running) or added end
-  end
+  local wrong = bulk('ZADD', running, entered, try)
+  if wrong then return not_sorted(running) or wrong end
   bulk('ZADD', due, looks)
 end
 

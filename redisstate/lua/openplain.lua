@@ -6,8 +6,6 @@ if ARGV[9] ~= '' and ARGV[3] == '' and ARGV[8] == '' then
   local answer = answered()
   if answer then return answer end
   local counter, tasks, open_list = KEYS[3], ARGV[4], KEYS[4]
-  local wrong = not_sorted(KEYS[2]) or not_sorted(open_list)
-  if wrong then return wrong end
 
   -- The arguments are those of open.lua: the shared properties begin at 13, and the values of the tasks behind `from`.
   local names = 13 + 2 * ARGV[12]
@@ -22,21 +20,28 @@ if ARGV[9] ~= '' and ARGV[3] == '' and ARGV[8] == '' then
     sound = call('EXISTS', unpack(keys)) == 0
   end
 
+  local opened, time = {}, now_text
+  for i = 1, sound and n or 0 do
+    if i > 1 then time = string.format('%.6f', now + (i - 1) / 1000000) end -- so that the tasks keep their order
+    opened[2 * i - 1], opened[2 * i] = time, '' .. last - n + i
+  end
+  local wrong = bulk('ZADD', open_list, opened, try) -- then the script has written nothing else
+  if wrong then
+    call('DECRBY', counter, n)
+    return not_sorted(open_list) or wrong
+  end
+
   if sound then -- the script writes the tasks
-    local line, opened, time = ' ' .. ARGV[7] .. ': open', {}, now_text
+    local line = ' ' .. ARGV[7] .. ': open'
     local h = { '', 'log', '', '0:open', '', 'id', '', unpack(ARGV, 13, names - 1) }
     local named = #h
     for j = 1, n_names do h[named + 2 * j - 1], h[named + 2 * j] = ARGV[names + j], '' end
     for i = 1, n do
-      local id = '' .. last - n + i
-      if i > 1 then time = string.format('%.6f', now + (i - 1) / 1000000) end -- so that the tasks keep their order
-      h[1], h[3], h[5], h[7] = keys[i], time .. line, time, id
+      h[1], h[3], h[5], h[7] = keys[i], opened[2 * i - 1] .. line, opened[2 * i - 1], opened[2 * i]
       for j = 1, n_names do h[named + 2 * j] = ARGV[from + j] end
       from = from + n_names
       call('HSET', unpack(h))
-      opened[2 * i - 1], opened[2 * i] = time, id
     end
-    bulk('ZADD', open_list, opened)
     wake(KEYS[5], n)
     answer = '+' .. last - n + 1
     remember(answer)

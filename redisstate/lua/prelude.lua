@@ -88,10 +88,14 @@ local function into(all, key)
   return of
 end
 
--- Sends a command with a key and many arguments, in pieces. The function `run` is redis.call or redis.pcall.
+-- Sends a command with a key and many arguments, in pieces. The function `run` is redis.call or redis.pcall. With
+-- redis.pcall, bulk returns the first error reply, and stops there.
 local function bulk(command, key, of, run)
   local n = #of
-  for i = 1, n, 500 do (run or redis.call)(command, key, unpack(of, i, i + 499 < n and i + 499 or n)) end
+  for i = 1, n, 500 do
+    local reply = (run or redis.call)(command, key, unpack(of, i, i + 499 < n and i + 499 or n))
+    if type(reply) == 'table' and reply.err then return reply end
+  end
 end
 
 -- Puts wake tokens into a list. A few tokens are enough: if a component takes a token but leaves some of the work, a
