@@ -123,8 +123,8 @@ func (r *Round) Bind(v any) error {
 	return nil
 }
 
-// SetResult stores v as the round's result, in JSON (result.json). The last call counts. A result that is larger than
-// the bound of results makes the round fail.
+// SetResult stores v as the round's result, in JSON (result.json). The last call counts. If the result is larger
+// than results may be, the round fails.
 func (r *Round) SetResult(v any) error {
 	b, err := json.Marshal(v)
 	if err != nil {

@@ -64,8 +64,8 @@ var workerKeys = []key{
 		"worker", "concurrency", "1", slots(func(s *settings) *divided[int] { return &s.slots }),
 		"The number of slots: how many programs run at once. `auto` means one slot for each core that the worker " +
 			"may use (affinity, quota of its cgroup). With `resources`, it " +
-			"bounds only the tasks that ask for nothing. With several `namespaces`, one number is for each, and " +
-			"`a:4,b:4` gives each its own.",
+			"bounds only the tasks that ask for nothing. With several `namespaces`, a single number " +
+			"holds for each of them, and `a:4,b:2` sets different numbers.",
 	},
 	{
 		"worker", "resources", "none", resources(func(s *settings) *divided[*class.ResourceOffer] { return &s.offers }),
