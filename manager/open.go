@@ -80,10 +80,11 @@ func isRefusal(err error) bool {
 // checkNew returns an error if tasks with these definitions cannot be opened.
 func (m *Manager) checkNew(ctx context.Context, definitions []Definition) error {
 	all := m.in().Properties(definitions)
-	if err := m.in().CheckAll(ctx, all); err != nil {
-		return fmt.Errorf("open tasks: %w", err)
+	err := m.in().CheckAll(ctx, all)
+	if err == nil {
+		err = m.in().CheckEnds(ctx, false, all)
 	}
-	if err := m.in().CheckEnds(ctx, "", all); err != nil {
+	if err != nil {
 		return fmt.Errorf("open tasks: %w", err)
 	}
 	return nil
@@ -98,21 +99,15 @@ func digest(text string) string {
 // it was removed. No task was opened.
 var ErrNoProgram = programs.ErrNoProgram
 
-func (m *Manager) open(ctx context.Context, definitions []Definition) ([]*Task, error) {
-	made, err := m.openTasks(ctx, definitions)
-	if err != nil {
-		return made, fmt.Errorf("open tasks: %w", err)
-	}
-	return made, nil
-}
-
-func (m *Manager) openTasks(ctx context.Context, definitions []Definition) ([]*Task, error) {
+func (m *Manager) open(ctx context.Context, definitions []Definition) (made []*Task, err error) {
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("open tasks: %w", err)
+		}
+	}()
 	in := m.in()
-	all, err := in.Scatter(ctx, in.Properties(definitions))
+	all, err := in.Prepare(ctx, false, definitions)
 	if err != nil {
-		return nil, err
-	}
-	if err := in.CheckOpen(ctx, "", all); err != nil {
 		return nil, err
 	}
 	var tasks []*Task
@@ -124,7 +119,6 @@ func (m *Manager) openTasks(ctx context.Context, definitions []Definition) ([]*T
 	}
 	opened, err := in.Send(ctx, "", all)
 	making.Wait()
-	var made []*Task
 	id := func(place int) int64 { return opened[place].ID }
 	for i, o := range opened {
 		if o.ID > 0 {

@@ -45,7 +45,7 @@ func (m *Manager) openGroup(ctx context.Context, group string, definitions []Def
 	if err := m.in().CheckAll(ctx, all); err != nil {
 		return nil, err
 	}
-	if err := m.in().CheckEnds(ctx, group, all); err != nil {
+	if err := m.in().CheckEnds(ctx, true, all); err != nil {
 		return nil, err
 	}
 	if _, err := task.InOrder(all); err != nil {

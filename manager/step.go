@@ -96,7 +96,7 @@ func (m *Manager) unit(ctx context.Context, s *Step, own *Task) (redisstate.Unit
 	}
 	// a follow-up that is late, or has a dependency that is not met, ends later, so that its callback can end
 	if own == nil {
-		if err := m.in().CheckEnds(ctx, "", open); err != nil {
+		if err := m.in().CheckEnds(ctx, false, open); err != nil {
 			return redisstate.Unit{}, err
 		}
 		if err := m.in().Store.CheckDependencies(ctx, open); err != nil {

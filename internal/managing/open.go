@@ -89,24 +89,32 @@ func (m *Manager) Open(ctx context.Context, definitions ...task.Definition) ([]r
 // openIf opens tasks. on returns the condition about the group of the first task; nil is none.
 func (m *Manager) openIf(ctx context.Context, on func(group string) redisstate.Condition, definitions []task.Definition,
 ) ([]redisstate.Opened, error) {
-	all, err := m.Scatter(ctx, m.Properties(definitions))
+	all, err := m.Prepare(ctx, on != nil, definitions)
 	if err != nil {
 		return nil, fmt.Errorf("open tasks: %w", err)
 	}
-	group := ""
 	var condition redisstate.Condition
 	if on != nil && len(all) > 0 {
-		group = all[0].Group
-		condition = on(group)
-	}
-	if err := m.CheckOpen(ctx, group, all); err != nil {
-		return nil, fmt.Errorf("open tasks: %w", err)
+		condition = on(all[0].Group)
 	}
 	opened, err := m.Send(ctx, condition, all)
 	if err != nil {
 		err = fmt.Errorf("open tasks: %w", err)
 	}
 	return slices.DeleteFunc(opened, func(o redisstate.Opened) bool { return o.ID == 0 }), err
+}
+
+// Prepare returns the properties of new tasks, or an error if Redis would open tasks that it must not. For ofGroup, see
+// [Manager.CheckEnds].
+func (m *Manager) Prepare(ctx context.Context, ofGroup bool, definitions []task.Definition) ([]task.Properties, error) {
+	all, err := m.Scatter(ctx, m.Properties(definitions))
+	if err == nil && !conn.InRequest(ctx) { // a repeated request must get the same tasks
+		err = m.CheckEnds(ctx, ofGroup, all)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return all, m.Store.CheckDependencies(ctx, all)
 }
 
 // OneGroup returns the group that all definitions name.
@@ -136,20 +144,9 @@ func (m *Manager) CheckAll(ctx context.Context, all []task.Properties) error {
 	return m.Store.CheckNamed(ctx, all)
 }
 
-// CheckOpen returns an error if Redis would open tasks that it must not. For the group, see [Manager.CheckEnds].
-func (m *Manager) CheckOpen(ctx context.Context, group string, all []task.Properties) error {
-	if !conn.InRequest(ctx) { // a repeated request must get the same tasks
-		if err := m.CheckEnds(ctx, group, all); err != nil {
-			return err
-		}
-	}
-	return m.Store.CheckDependencies(ctx, all)
-}
-
 // CheckEnds returns an error if a task would expire at once. Invalid tasks have another error. If the caller opens a
-// new group, it passes the name. If the group has tasks, an earlier call may have opened it in time, so there is no
-// error.
-func (m *Manager) CheckEnds(ctx context.Context, group string, all []task.Properties) error {
+// new group, ofGroup is true: if the group has tasks, an earlier call may have opened it in time, so there is no error.
+func (m *Manager) CheckEnds(ctx context.Context, ofGroup bool, all []task.Properties) error {
 	if !slices.ContainsFunc(all, func(d task.Properties) bool { return d.OpenUntil() < task.Never }) {
 		return nil
 	}
@@ -161,7 +158,7 @@ func (m *Manager) CheckEnds(ctx context.Context, group string, all []task.Proper
 		if all[i].OpenUntil() > now || all[i].Validate() != nil {
 			continue
 		}
-		if group != "" {
+		if group := all[0].Group; ofGroup && group != "" {
 			if counts, err := m.Store.Counts(ctx, group); err != nil || counts.Total() > 0 {
 				return err
 			}
