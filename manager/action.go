@@ -91,7 +91,9 @@ func (a Action) decider() (func(*task.Task) (rules.Move, error), error) {
 }
 
 // changing returns a function that decides a Move with the new properties of a task.
-func (a Action) changing(decide func(*task.Task, tdf.Changes) (rules.Move, error)) func(*task.Task) (rules.Move, error) {
+func (a Action) changing(
+	decide func(*task.Task, tdf.Changes) (rules.Move, error),
+) func(*task.Task) (rules.Move, error) {
 	return func(t *task.Task) (rules.Move, error) {
 		if a.Each == nil {
 			return decide(t, a.Changes)

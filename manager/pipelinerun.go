@@ -192,8 +192,8 @@ func (x *pipelineRun) retryLater(ctx context.Context, s *stageRun, failure stage
 	s.stopOpening()
 	now, err := x.in().Store.Now(ctx)
 	tried := x.failed.addFailure(int64(s.index), x.rounds, now)
-	x.in().Log.Error("stage failed; it is tried again after a pause", "pipeline", x.pipeline.plan.Pipeline, "stage", s.name,
-		"pause_seconds", float64(tried.after.Sub(now)), "error", failure.error)
+	x.in().Log.Error("stage failed; it is tried again after a pause", "pipeline", x.pipeline.plan.Pipeline, "stage",
+		s.name, "pause_seconds", float64(tried.after.Sub(now)), "error", failure.error)
 	if x.in().StageFailed != nil {
 		what := fmt.Sprintf("stage %q of pipeline %q", s.name, x.pipeline.plan.Pipeline)
 		x.in().StageFailed(what, tried.attempts, failure.error)

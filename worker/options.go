@@ -88,8 +88,8 @@ func WithArchives(all ...fetch.Compression) Option {
 	return func(o *options) { o.archives = all }
 }
 
-// WithTimers replaces [time.After], so that a test decides when heartbeats, renewals and pauses are due. When the worker
-// stops, it then waits for Redis without a limit.
+// WithTimers replaces [time.After], so that a test decides when heartbeats, renewals and pauses are due. When the
+// worker stops, it then waits for Redis without a limit.
 func WithTimers(after func(time.Duration) <-chan time.Time) Option {
 	return func(o *options) { o.timers = after }
 }

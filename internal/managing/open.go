@@ -169,7 +169,8 @@ func (m *Manager) CheckEnds(ctx context.Context, ofGroup bool, all []task.Proper
 }
 
 // Send opens tasks, with those of concurrent callers.
-func (m *Manager) Send(ctx context.Context, on redisstate.Condition, all []task.Properties) ([]redisstate.Opened, error) {
+func (m *Manager) Send(ctx context.Context, on redisstate.Condition, all []task.Properties,
+) ([]redisstate.Opened, error) {
 	if on == "" && redisstate.OneOpen(all) {
 		return m.opens.Do(ctx, all)
 	}

@@ -21,8 +21,8 @@ func (g Grace) Holds(m *Move) task.Time {
 	switch {
 	case m.Verb == VerbRescore: // a rescore does no harm, because it ends no task
 		return 0
-	case m.Verb == VerbLose, m.From == task.Running && m.To != task.None: // the task's worker may have been unable to report
-		return g.Running
+	case m.Verb == VerbLose, m.From == task.Running && m.To != task.None:
+		return g.Running // the task's worker may have been unable to report
 	// The clock may be wrong.
 	case m.From == task.Open && m.Verb == VerbExpire, m.Verb == VerbRemove, m.Verb == VerbRemoveOutputs:
 		return g.Open

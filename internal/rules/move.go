@@ -108,7 +108,8 @@ func move(t *task.Task, v Verb, to task.State) (Move, error) {
 	if to.Settled() && to != task.Succeeded {
 		m.Opened = t.Opened()
 	}
-	m.Set = append(make([]task.Field, 0, 8), task.Field{Name: task.FieldState, Value: string(to)}) // a worker's report has six to nine
+	m.Set = make([]task.Field, 0, 8) // a worker's report has six to nine
+	m.set(task.FieldState, string(to))
 	if tr.Counts != "" {
 		m.set(string(tr.Counts), fmt.Sprint(counter(t, tr.Counts)+1))
 	}

@@ -74,7 +74,9 @@ func removeOutputs(t *task.Task) Move {
 	m.set(task.FieldOutputsFrom, strconv.Itoa(next.OutputsFrom))
 	m.Stamp = append(m.Stamp, Stamp{task.FieldOutputsGone, Now})
 	for n := t.OutputsFrom; n < next.OutputsFrom; n++ {
-		for _, name := range []string{task.RoundOutput, task.RoundError, task.RoundResult, task.RoundFiles, task.RoundTail, task.RoundTailEnd} {
+		for _, name := range []string{
+			task.RoundOutput, task.RoundError, task.RoundResult, task.RoundFiles, task.RoundTail, task.RoundTailEnd,
+		} {
 			m.Clear = append(m.Clear, task.RoundField(n, name))
 		}
 	}

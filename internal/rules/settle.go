@@ -379,7 +379,8 @@ func Replace(t *task.Task) (Move, error) {
 }
 
 // ErrLastRound means that the task is in round [MaxRound] and can have no further round.
-var ErrLastRound = task.NewError(task.CodeConflict, fmt.Sprintf("it is in round %d, the last one that a task can have", task.MaxRound))
+var ErrLastRound = task.NewError(task.CodeConflict,
+	fmt.Sprintf("it is in round %d, the last one that a task can have", task.MaxRound))
 
 // Reopen returns a Move that reopens a finished task for a user. Of the task's counters, the Move changes only
 // reopens. The error is [ErrLastRound] if the task can have no further round.

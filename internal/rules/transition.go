@@ -53,6 +53,12 @@ type Transition struct {
 	NewRound bool         // whether the round ends and the next one begins
 }
 
+// The states of tasks that have ended, before and after their results were handled.
+var (
+	settled  = []task.State{task.Succeeded, task.Failed, task.TimedOut, task.Expired}
+	finished = append(settled[:4:4], task.Archived)
+)
+
 // Transitions is the complete table of permitted transitions (docs/lifecycle.md, "Transitions").
 var Transitions = []Transition{
 	{VerbOpen, []task.State{task.None}, task.Open, []Actor{Manager}, "", false},
@@ -64,19 +70,19 @@ var Transitions = []Transition{
 	{VerbTimeOut, []task.State{task.Running}, task.Open, []Actor{Server, Worker}, task.Timeouts, true},
 	{VerbTimeOut, []task.State{task.Running}, task.TimedOut, []Actor{Server, Worker}, task.Timeouts, false},
 	{VerbExpire, []task.State{task.Open, task.Running, task.Executed}, task.Expired, []Actor{Server, Worker}, "", false},
-	{VerbArchive, []task.State{task.Succeeded, task.Failed, task.TimedOut, task.Expired}, task.Archived, []Actor{Manager}, "", false},
+	{VerbArchive, settled, task.Archived, []Actor{Manager}, "", false},
 	{VerbLose, []task.State{task.Running}, task.Open, []Actor{Server}, task.Losses, true},
 	{VerbLose, []task.State{task.Running}, task.Failed, []Actor{Server}, task.Losses, false},
 	{VerbRelease, []task.State{task.Running}, task.Open, []Actor{Worker, Manager}, task.Releases, true},
 	{VerbUnclaim, []task.State{task.Running}, task.Open, []Actor{Worker, Server}, task.Revisions, false},
 	{VerbReject, []task.State{task.Open}, task.Failed, []Actor{Server}, "", false},
 	{VerbCancel, []task.State{task.Open, task.Running}, task.Expired, []Actor{Manager}, "", false},
-	{VerbReopen, []task.State{task.Succeeded, task.Failed, task.TimedOut, task.Expired, task.Archived}, task.Open, []Actor{Manager}, task.Reopens, true},
+	{VerbReopen, finished, task.Open, []Actor{Manager}, task.Reopens, true},
 	{VerbChange, []task.State{task.Open}, task.Open, []Actor{Manager}, task.Revisions, false},
 	{VerbRescore, []task.State{task.Open}, task.Open, []Actor{Server}, "", false},
 	{VerbUnblock, []task.State{task.Open}, task.Open, []Actor{Server}, "", false},
 	{VerbRescore, []task.State{task.Running}, task.Running, []Actor{Server}, "", false},
-	{VerbRemove, []task.State{task.Succeeded, task.Failed, task.TimedOut, task.Expired, task.Archived}, task.None, []Actor{Manager, Server}, "", false},
+	{VerbRemove, finished, task.None, []Actor{Manager, Server}, "", false},
 	{VerbReplace, []task.State{task.Open}, task.None, []Actor{Manager}, "", false},
 }
 

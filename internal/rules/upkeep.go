@@ -36,7 +36,7 @@ var Upkeeps = []Upkeep{
 	{VerbRepair, task.States, []Actor{Server, Manager}},
 	{VerbReschedule, task.States, []Actor{Server}},
 	{VerbRequire, task.States, []Actor{Manager}},
-	{VerbRemoveOutputs, []task.State{task.Succeeded, task.Failed, task.TimedOut, task.Expired, task.Archived}, []Actor{Server}},
+	{VerbRemoveOutputs, finished, []Actor{Server}},
 	{VerbHold, []task.State{task.Open}, []Actor{Worker}},
 	{VerbReturn, []task.State{task.Open}, []Actor{Server}},
 }

@@ -69,11 +69,11 @@ type Awaiting struct {
 	Group bool // it waits for the group
 }
 
-// WaitingFor returns the first tasks that wait for a task, and then those that wait for its group, but at most the given
-// number of each. It also returns how many there are. The group "" stands for none. When a task or a group is complete,
-// nothing waits for it any more.
-func WaitingFor(ctx context.Context, s *redisstate.Store, id int64, group string, most int64) (all []Awaiting, total int64,
-	err error,
+// WaitingFor returns the first tasks that wait for a task, and then those that wait for its group, but at most the
+// given number of each. It also returns how many there are. The group "" stands for none. When a task or a group is
+// complete, nothing waits for it any more.
+func WaitingFor(ctx context.Context, s *redisstate.Store, id int64, group string, most int64) (all []Awaiting,
+	total int64, err error,
 ) {
 	keys := []string{s.Keys.DependentsPrefix() + strconv.FormatInt(id, 10)}
 	if group != "" {
