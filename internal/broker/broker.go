@@ -59,7 +59,8 @@ type Broker struct {
 	givingUp chan struct{} // a lock
 
 	mu        sync.Mutex
-	waitlists map[string]*waitlist // by token and offer
+	waitlists map[string]*waitlist   // by token and offer
+	waiting   map[string]*time.Timer // by session, those that end the claim of a worker with resources
 
 	wakers  *pool.Pool // of the waitlists that have one
 	pollers pollers    // the other waitlists
@@ -69,6 +70,7 @@ type Broker struct {
 func New(s *redisstate.Store, o Options) *Broker {
 	return &Broker{
 		store: s, o: o, givingUp: make(chan struct{}, 1), waitlists: map[string]*waitlist{},
-		wakers: pool.New(mostWakers), pollers: pollers{of: map[string]int{}},
+		waiting: map[string]*time.Timer{},
+		wakers:  pool.New(mostWakers), pollers: pollers{of: map[string]int{}},
 	}
 }

@@ -257,6 +257,10 @@ func (k *Claiming) share(claims []redisstate.Claim) error {
 func (k *Claiming) Wait(ctx context.Context, w WaitHooks) error {
 	over := time.NewTimer(time.Until(k.until))
 	defer over.Stop()
+	if k.pool != nil {
+		k.broker.endWait(k.token, k.session, over)
+		defer k.broker.endWait(k.token, k.session, nil)
+	}
 	for k.Waits {
 		if err := w.Begin(); err != nil {
 			return err
@@ -271,20 +275,38 @@ func (k *Claiming) Wait(ctx context.Context, w WaitHooks) error {
 	return nil
 }
 
+// endWait ends the claim with which the worker of a session waits: it has reported a round, so more is free than the claim
+// knows. over ends its next one.
+func (b *Broker) endWait(t *access.Token, session string, over *time.Timer) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	name := t.Name + "/" + session
+	if earlier := b.waiting[name]; earlier != nil {
+		earlier.Reset(0)
+	}
+	delete(b.waiting, name)
+	if over != nil {
+		b.waiting[name] = over
+	}
+}
+
 // await waits until it makes sense to claim again, and reports whether it does. A drained worker waits until its time
 // is over.
 func (k *Claiming) await(ctx context.Context, over <-chan time.Time) bool {
+	var again <-chan time.Time
 	switch {
 	case k.More:
 		return conn.Sleep(ctx, morePause)
 	case k.kept:
-		return conn.Sleep(ctx, min(keptPause, time.Until(k.until)))
+		again = time.After(keptPause)
 	case k.Drained == "":
 		return k.waitlist.wait(ctx, over)
 	}
 	select {
 	case <-over:
 	case <-ctx.Done():
+	case <-again:
+		return true
 	}
 	return false
 }

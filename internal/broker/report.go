@@ -198,6 +198,7 @@ func (b *Broker) Report(ctx context.Context, t *access.Token, id string, reports
 		reported = append(reported, &x.Delivery)
 	}
 	noteFailures(ctx, w, reported...)
+	b.endWait(t, id, nil)
 	return answers, b.readAgain(ctx, slices.Concat(over, late, later))
 }
 

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/tdf-framework/tdf/internal/access"
 	"github.com/tdf-framework/tdf/internal/broker"
@@ -53,6 +54,20 @@ func TestResourcesOfOtherWorkers(t *testing.T) {
 	}
 	expect.Len(t, claim(r.Free), 0, "both cores are taken")
 	expect.Len(t, claim([]resources.Stock{}), 0, "nothing is free")
+	waited := make(chan answer)
+	full := string(expect.Result(json.Marshal(r.Free)).Value(t))
+	go func() {
+		waited <- w.call(w.token, "POST", base+"/work/"+w.session+"/claims", `{"wait":40,"free":`+full+`}`)
+	}()
+	for waits := true; waits; { // until a report has ended the claim
+		w.report(tasks[0], `"action":"complete"`)
+		select {
+		case got := <-waited:
+			expect.Contains(t, got.text, `"tasks":[]`)
+			waits = false
+		case <-time.After(time.Millisecond):
+		}
+	}
 	w.post(200, "heartbeat", `{"runs":[1,2],"free":`+string(expect.Result(json.Marshal(r.Free)).Value(t))+`}`)
 	expect.Contains(t, s.as(access.Operator, 200, "GET", base+"/workers", "").text, `"cpus=2 gpus=2 licence=0.5 memory=1G"`)
 	w.refused(422, "claims", `{}`, `{"free":null}`, `{"free":{}}`, `{"free":[{"name":"cpus","pieces":[{"free":10001}]}]}`, `{"free":[{"name":"gpus","pieces":[{"free":1e99}]}]}`)

@@ -1,6 +1,12 @@
 package resources
 
 import (
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
 	"testing"
 	"testing/fstest"
 
@@ -80,6 +86,45 @@ func TestLimitsOfCgroups(t *testing.T) {
 		expect.Len(t, m.Cores, c.cores, c.file, c.text)
 		expect.Equal(t, m.Memory, c.memory, c.file, c.text)
 	}
+}
+
+// The worker in Python finds what its machine has by the same rules.
+func TestPythonFindsTheSame(t *testing.T) {
+	noteSource(t)
+	kfd, gpu := "sys/class/kfd/kfd/topology/nodes/", "proc/driver/nvidia/gpus/0000:01:00.0/information"
+	for _, c := range []struct {
+		files map[string]string
+		env   string
+	}{
+		{server, ""},
+		{with(map[string]string{"sys/fs/cgroup/tdf.slice/w/cpu.max": "250000 100000", "sys/fs/cgroup/memory/m/memory.limit_in_bytes": "4198400"}), ""},
+		{with(map[string]string{"sys/fs/cgroup/cpu.max": "max 100000", "sys/fs/cgroup/memory.max": "max"}), "CUDA_VISIBLE_DEVICES= GPU-8a ,3,x"},
+		{with(map[string]string{"sys/fs/cgroup/cpu/cpu.cfs_quota_us": "150000\n", gpu: ""}), ""},
+		{with(map[string]string{kfd + "0/gpu_id": "0\n", kfd + "1/gpu_id": "4711\n", gpu: ""}), "CUDA_VISIBLE_DEVICES=-1"},
+		{map[string]string{"proc/meminfo": "MemTotal: 9223372036854775807 kB\n"}, "ROCR_VISIBLE_DEVICES=1,1"},
+		{map[string]string{"proc/meminfo": "MemTotal: -1 kB\n"}, ""},
+	} {
+		root := t.TempDir()
+		for name, text := range c.files {
+			expect.NoError(t, os.MkdirAll(filepath.Dir(filepath.Join(root, name)), 0o755))
+			expect.NoError(t, os.WriteFile(filepath.Join(root, name), []byte(text), 0o600))
+		}
+		name, value, _ := strings.Cut(c.env, "=")
+		command := exec.CommandContext(t.Context(), "python3", "-c", "import json, tdf.cores; print(json.dumps(tdf.cores.machine("+strconv.Quote(root)+", [0, 2, 3, 4, 9])))")
+		command.Env = append(command.Environ(), "PYTHONPATH=../../../python", "PYTHONDONTWRITEBYTECODE=1", c.env)
+		var found Machine
+		expect.NoError(t, json.Unmarshal(expect.Result(command.Output()).Value(t), &found))
+		want := Detect(os.DirFS(root), []int{0, 2, 3, 4, 9}, env(name, value))
+		expect.Equal(t, found.Cores, want.Cores)
+		expect.Equal(t, strings.Join(found.GPUs, ","), strings.Join(want.GPUs, ","))
+		expect.Equal(t, found.Memory, want.Memory)
+		expect.Equal(t, found.Variable, want.Variable)
+	}
+}
+
+// noteSource reads what the test depends on, so that Go's test cache runs it again after a change.
+func noteSource(t *testing.T) {
+	expect.Result(os.ReadFile("../../../python/tdf/cores.py")).OK(t)
 }
 
 func TestForeignTexts(t *testing.T) {
