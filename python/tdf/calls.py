@@ -6,7 +6,6 @@ import base64
 import functools
 import importlib
 import io
-import itertools
 import json
 import os
 import pickle
@@ -18,12 +17,14 @@ import traceback
 import zlib
 from concurrent.futures import BrokenExecutor
 from types import FunctionType
-from typing import Any, Callable, Dict, List, Optional, Tuple, Type, Union
+from typing import Any, Callable, Dict, Iterable, List, Optional, Tuple, Type, Union
 
 from .blobs import Put, mapped
 from .errors import CallError, TDFError
 from .fields import MOST_FIELDS, PICKLE, fields
 from .labels import short
+from .modules import SCRIPT, Modules, install
+from .sources import file_of
 
 cloudpickle: Any
 try:
@@ -66,11 +67,11 @@ def header_of(function: Callable[..., Any]) -> bytes:
 
 
 class Pickler(pickle.Pickler):
-    """A pickler that refuses what only this script defines: workers could not load it."""
+    """A pickler that refuses what only a notebook defines: workers could not load it."""
 
     def reducer_override(self, value: Any) -> Any:
-        if isinstance(value, (type, FunctionType)) and value.__module__ == "__main__":
-            raise pickle.PicklingError(f"{value.__qualname__} is defined in the script, which workers do not have")
+        if isinstance(value, (type, FunctionType)) and value.__module__ == "__main__" and not file_of(sys.modules["__main__"]):
+            raise pickle.PicklingError(f"{value.__qualname__} is defined here, and there is no script that workers could load")
         return NotImplemented
 
 
@@ -147,11 +148,15 @@ class Setup:
     Only calls with the same initializer share a process, so the key is that of the executor if there is one.
     """
 
-    def __init__(self, key: str = "", initializer: Optional[Callable[..., object]] = None, initargs: Tuple[Any, ...] = (), most: int = 0) -> None:
+    def __init__(
+        self, key: str = "", initializer: Optional[Callable[..., object]] = None, initargs: Tuple[Any, ...] = (), most: int = 0,
+        modules: Iterable[Any] = ()
+    ) -> None:
         self.key = key if initializer else ""
         self.most = most
         call = functools.partial(initializer, *initargs) if initializer else None
         self.data = pickle_of(call, f"the initializer {name_of(initializer)}")[0] if initializer else b""
+        self.modules = Modules(modules)
 
     def pack(
         self, function: Callable[..., Any], args: Any, kwargs: Any, retry_on: Exceptions, put: Optional[Put], header: bytes = b""
@@ -161,16 +166,19 @@ class Setup:
         data, names = pickle_of((function, args, kwargs, retry_on), what, put)
         call = in_blob(data, put) or data
         setup = in_blob(self.data, put) or self.data
-        text = compressed(pickle.dumps((self.key, setup, self.most, call, names), protocol=5), header)
+        script = not cloudpickle and any(b"__main__" in pickled for pickled in (data, self.data))
+        modules = self.modules.store(script, put)
+        text = compressed(pickle.dumps((self.key, setup, self.most, call, names, modules), protocol=5), header)
         check_size(text, what, MOST_CALL, "write large arguments to a file that workers can read, and pass its name")
-        return text, list(dict.fromkeys(names + [name for name in (setup, call) if isinstance(name, str)]))
+        return text, list(dict.fromkeys(names + [name for name in (setup, call, modules) if isinstance(name, str)]))
 
 
 class Process:
-    """The calls of a process: the key of their setup, and how many it has made."""
+    """The calls of a process: the key of their setup, the archive of their modules, and how many it has made."""
 
     def __init__(self) -> None:
         self.key: Optional[str] = None
+        self.modules: Optional[str] = None
         self.calls = 0
 
     def run(
@@ -184,18 +192,22 @@ class Process:
         its result.
         """
         try:
-            key, setup, most, call, *names = pickle.loads(zlib.decompress(data))
+            key, setup, most, call, names, modules = pickle.loads(zlib.decompress(data))
         except (zlib.error, pickle.UnpicklingError, TypeError, ValueError) as error:
             return {**raised(CallError(f"load the call of {function}: {error}")), "retry": False}
-        if self.key not in (None, key):
+        if self.key is not None and (self.key, self.modules) != (key, modules):
             return {"changed": True}
         get = functools.partial(blob_of, paths or {})
         try:
             setup, call = (get(of) if isinstance(of, str) else of for of in (setup, call))
-            buffers = [get(name) for name in itertools.chain(*names)]
+            buffers = [get(name) for name in names]
+            if modules is not None and self.key is None:
+                install((paths or {})[modules])
         except FileNotFoundError as error:
             return {"missing": str(error)}
-        first, self.key, self.calls = self.key is None, key, self.calls + 1
+        except BaseException as error:  # of the script
+            return {**raised(error), "retry": False, "last": True}
+        first, self.key, self.modules, self.calls = self.key is None, key, modules, self.calls + 1
         answer = initialized(setup, function, loaded) if setup and first else None
         answer = answer or make(call, buffers, function, parameters, loaded, put)
         return {**answer, "last": True} if most and self.calls >= most else answer
@@ -257,7 +269,7 @@ def make(
     except BaseException as error:
         if os.getpid() != process:
             leave(error)
-        return {**raised(error), "retry": isinstance(error, retry_on)}
+        return {**raised(error), "retry": isinstance(error, retry_on), "last": isinstance(error, MemoryError)}
 
 
 _progress: Optional[int] = None  # the file of a slot's process for the progress of its calls

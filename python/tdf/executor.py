@@ -8,7 +8,10 @@ import functools
 import itertools
 import json
 import logging
+import math
+import numbers
 import operator
+import re
 import shlex
 import subprocess
 import sys
@@ -24,6 +27,7 @@ from .calls import PROGRAM, PYTHON, Exceptions, Setup, name_of, unpack
 from .client import Client, Row
 from .errors import APIError, CallError, TaskError, TDFError
 from .labels import label
+from .modules import refuse_while_loading
 
 if TYPE_CHECKING:
     from typing_extensions import ParamSpec
@@ -41,6 +45,8 @@ AT_ONCE = 250  # tasks that one call opens or archives
 MOST_NAME = 500  # characters of the name of a function: a task has at most 4 KiB of metadata
 LOOK_AGAIN = 5.0  # seconds without a result after which the executor looks whether others have cancelled tasks, or no worker runs
 
+MEMORY = re.compile(r"\d+(\.\d+)?[KMGT]?")
+
 NO_WORKER = ("no_worker", "unserved", "no_handler")  # codes of reasons (docs/operations.md)
 
 # What the caller has read is of no use for longer: 1,000 short calls a second would fill Redis, and large results the disk. What it
@@ -50,10 +56,27 @@ KEPT = {"keep_archived": 60, "keep_finished": 7 * 86400}
 Call = Tuple[Callable[..., Any], Tuple[Any, ...], Dict[str, Any]]
 
 
-def refuse_unoffered(action: str, properties: Mapping[str, Any]) -> None:
-    for name in ("resources", "tags"):
-        if properties.get(name):
-            raise TDFError(f"{action}: workers for functions offer no {name}; start those of some machines with --queue NAME, and set queue to it")
+def with_request(action: str, properties: Mapping[str, Any]) -> Row:
+    """Returns the properties of tasks. cores, memory, gpus and the names of a dict `resources` become their request."""
+    rest = dict(properties)
+    if rest.get("tags"):
+        raise TDFError(f"{action}: workers for functions offer no tags; start those of some machines with --queue NAME, and set queue to it")
+    amounts = {name: rest.pop(name) for name in ("cores", "memory", "gpus") if rest.get(name) is not None}
+    if isinstance(rest.get("resources"), Mapping):
+        amounts.update(rest.pop("resources"))
+    if not amounts:
+        return rest
+    if rest.get("resources"):
+        raise TDFError(f"{action}: want either resources={rest['resources']!r}, or {', '.join(amounts)}")
+    return {**rest, "resources": " ".join(f"{'cpus' if name == 'cores' else name}={amount_of(action, name, of)}" for name, of in amounts.items())}
+
+
+def amount_of(action: str, name: str, amount: Any) -> str:
+    if name == "memory" and isinstance(amount, str) and MEMORY.fullmatch(amount):
+        return amount
+    if isinstance(amount, bool) or not isinstance(amount, numbers.Real) or not 0 <= float(amount) < 1e18:
+        raise TDFError(f"{action}: {name} is {amount!r}; want a number of at least 0" + (', or a text such as "4G"' if name == "memory" else ""))
+    return f"{float(amount):.4f}".rstrip("0").rstrip(".") if name != "memory" else str(math.ceil(float(amount)))
 
 
 class RemoteTraceback(Exception):
@@ -108,11 +131,13 @@ class Executor(concurrent.futures.Executor):
 
     client is a tdf.Client, or what tdf.up has returned. The calls are the tasks of a campaign, whose name
     begins with `campaign`; with a submitter's token, that begins with the name of the token and a slash. Other
-    properties are those of all tasks, such as queue="gpu", max_losses=10, timeout=3600 or max_fails=2. By default,
+    properties are those of all tasks, such as queue="gpu", max_losses=10, timeout=3600 or max_fails=2. cores=2, memory="4G", gpus=1
+    and resources={"licence": 1} are what each call needs of a worker that offers resources. By default,
     an exception of a function fails its call at once. With max_fails, up to this number of failures the call runs
     again, after any Exception, or only after those of retry_on, such as (OSError, TimeoutError). initializer is
     called with initargs in each process before its first call, and with max_tasks_per_child, a process makes at
-    most so many calls; a task of map is one call. If the script ends
+    most so many calls; a task of map is one call. modules are further modules that travel with the calls, besides those of
+    the project, which are beside the script. If the script ends
     before its calls, they still run, and their results are removed after a week. With tdf.up, the script waits for
     them at its end, except after Ctrl-C.
     """
@@ -120,9 +145,10 @@ class Executor(concurrent.futures.Executor):
     def __init__(
         self, client: Any = None, *, campaign: Optional[str] = None, retry_on: Optional[Exceptions] = None,
         initializer: Optional[Callable[..., object]] = None, initargs: Tuple[Any, ...] = (),
-        max_tasks_per_child: Optional[int] = None, **properties: Any
+        max_tasks_per_child: Optional[int] = None, modules: Iterable[Any] = (), **properties: Any
     ) -> None:
-        refuse_unoffered("make an Executor", properties)
+        refuse_while_loading("make an Executor")
+        properties = with_request("make an Executor", properties)
         if retry_on is None:
             retry_on = Exception if properties.get("max_fails") else ()
         elif not properties.get("max_fails"):
@@ -140,7 +166,7 @@ class Executor(concurrent.futures.Executor):
         if max_tasks_per_child is not None and max_tasks_per_child < 1:
             raise ValueError(f"make an Executor: max_tasks_per_child is {max_tasks_per_child!r}; want at least 1")
         most = 0 if max_tasks_per_child is None else operator.index(max_tasks_per_child)  # raises TypeError for 2.5
-        self._setup = Setup(self.campaign, initializer, initargs, most)
+        self._setup = Setup(self.campaign, initializer, initargs, most, modules)
         self.properties: Row = {"fail_on": "exit", **KEPT, **properties}
         self._futures: Dict[int, Future[Any]] = {}
         self._lock = threading.Lock()
@@ -338,13 +364,16 @@ class Executor(concurrent.futures.Executor):
             checks = self.client.call("GET", f"/tasks/{id}/explain", action=f"explain task {id}")["checks"]
         except APIError:  # a submitter may not read it, and others may have removed the task
             return
-        if any(check["state"] == "blocked" and check.get("code") in NO_WORKER for check in checks):
+        for check in checks:
+            if self._warned or check["state"] != "blocked" or check.get("code") not in NO_WORKER:
+                continue
             self._warned = True
-            queue = f" --queue {shlex.quote(self.properties['queue'])}" if self.properties.get("queue") else ""
+            asked = {"queue": self.properties.get("queue"), "resources": self.properties.get("resources") and "auto"}
+            options = "".join(f" --{name} {shlex.quote(value)}" for name, value in asked.items() if value)
             log.warning(
-                "the calls of campaign %s wait, because no worker for functions runs; start one with: "
+                "the calls of campaign %s wait, because no worker for functions runs that can make them: %s; start one with: "
                 "TDF_TOKEN=TOKEN python%s -m tdf.worker --api %s%s; tdf token add NAME --role worker prints a TOKEN",
-                self.campaign, PYTHON, self.client.url, queue,
+                self.campaign, check["text"], PYTHON, self.client.url, options,
             )
 
     def _settle(self, id: int, row: Row) -> bool:

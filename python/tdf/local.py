@@ -18,6 +18,7 @@ from typing import IO, Any, Dict, List, Optional
 from .client import Client
 from .cores import cores
 from .errors import TDFError
+from .modules import refuse_while_loading
 from .token import of_tdf_up
 
 API = re.compile(r"api +(http://[^/]+)/docs;.* curl -H (.*) http")
@@ -48,29 +49,30 @@ class Local:
         self._guard.wait()
 
 
-def up(*, workers: Optional[int] = None, data: Optional[str] = None, lease: float = 10.0) -> Local:
+def up(*, workers: Optional[int] = None, data: Optional[str] = None, lease: float = 10.0, resources: str = "") -> Local:
     """Starts `tdf up` of PATH on free ports, in a directory of its own, and a worker for tdf.Executor.
 
     workers is the number of functions that run at once, by default one per core. data is a directory that keeps
-    tasks and results; without it, they are removed at the end. All ends with close, with the `with` statement,
-    or with this process.
+    tasks and results; without it, they are removed at the end. resources is what the worker offers, such as "auto". All ends
+    with close, with the `with` statement, or with this process.
     """
+    refuse_while_loading("start tdf up")
     tdf = shutil.which("tdf")
     if tdf is None:
         raise TDFError("start tdf up: there is no command tdf in PATH; build it with `make build`, and add its directory to PATH")
     for _ in range(ATTEMPTS):
-        started = start(tdf, workers or cores(), data, lease)
+        started = start(tdf, workers or cores(), data, lease, resources)
         if started is not None:
             return started
     raise TDFError("start tdf up: every port that was free was taken at once; try again")
 
 
-def start(tdf: str, workers: int, data: Optional[str], lease: float) -> Optional[Local]:
+def start(tdf: str, workers: int, data: Optional[str], lease: float, resources: str) -> Optional[Local]:
     """Starts TDF. It returns None if its port was taken meanwhile."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     code = "import sys, tdf.local; tdf.local.main(*sys.argv[1:])"
-    command = [sys.executable, "-c", code, tdf, str(port), str(workers), str(lease), os.path.abspath(data) if data else ""]
+    command = [sys.executable, "-c", code, tdf, str(port), str(workers), str(lease), os.path.abspath(data) if data else "", resources]
     guard = subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=with_path(dict(os.environ)), start_new_session=True
     )
@@ -107,7 +109,7 @@ def with_path(environment: Dict[str, str]) -> Dict[str, str]:
     return {**kept, "PYTHONPATH": os.pathsep.join([here] + [os.path.abspath(path) for path in sys.path])}
 
 
-def guard(tdf: str, port: str, workers: str, lease: str, data: str) -> None:
+def guard(tdf: str, port: str, workers: str, lease: str, data: str, resources: str) -> None:
     """Runs TDF until stdin ends, or until the parent has gone: a child of it may have inherited the pipe."""
     parent = os.getppid()
     directory = tempfile.mkdtemp(prefix="tdf-")
@@ -124,6 +126,7 @@ def guard(tdf: str, port: str, workers: str, lease: str, data: str) -> None:
             if not line:
                 return
             worker = [sys.executable, "-m", "tdf.worker", "--api", line.strip(), "--slots", workers, "--lease", lease, "--quiet"]
+            worker += ["--resources", resources]
             running.append(subprocess.Popen(worker, stdin=subprocess.DEVNULL))
     finally:
         end(running)

@@ -20,6 +20,7 @@ from collections import deque
 from typing import Any, Callable, Deque, Dict, Iterable, List, Optional, Tuple, TypeVar
 
 from .client import Client, Row
+from .cores import machine
 from .errors import APIError, TDFError
 
 log = logging.getLogger("tdf")
@@ -60,7 +61,8 @@ class Task:
     """A claimed task, as its handler gets it.
 
     input is its text, data are its bytes, args are the words of the input, and parameters those of a sweep.
-    checkpoint is what an earlier round has saved, or None. blobs are the names of what it needs. The handler may set
+    checkpoint is what an earlier round has saved, or None. blobs are the names of what it needs. share has `env`, `cores` and
+    `memory` if the worker offers resources. The handler may set
     stdout, stderr, and made, the names of new blobs, which are reported with the result. If the task is cancelled, lost
     or out of time, cancelled is set, and the handler should return: its result no longer counts.
     """
@@ -77,6 +79,8 @@ class Task:
         self.parameters: Row = parameters(row)
         self.blobs: List[str] = row.get("blobs") or []
         self.made: List[str] = []
+        self.share: Row = row.get("share") or {}
+        self.taken: List[Row] = self.share.get("taken", [])
         self.stdout = self.stderr = b""
         self.cancelled = threading.Event()
         self.timed_out = False
@@ -138,18 +142,22 @@ class Worker:
     name is 1 to 100 letters, digits, dots, hyphens and underscores; by default, the host and the process. A
     name belongs to one living worker. slots is the number of tasks at once, each in a thread. lease is in
     seconds, from 1 to 300: if the worker is killed, its tasks run again after this time. After SIGTERM, tasks
-    that still run after `grace` seconds are released, which counts neither as a loss nor as a failure.
+    that still run after `grace` seconds are released, which counts neither as a loss nor as a failure. resources is what the
+    worker offers (docs/resources.md, "Offers"), such as "auto" or "cpus=4 licence=1"; slots then bounds the tasks that ask for
+    nothing.
     """
 
     def __init__(
         self, name: Optional[str] = None, client: Optional[Client] = None, *, slots: int = 1,
-        queues: Iterable[str] = (), tags: Iterable[str] = (), lease: float = 60.0, grace: float = 2.0
+        queues: Iterable[str] = (), tags: Iterable[str] = (), lease: float = 60.0, grace: float = 2.0, resources: str = ""
     ) -> None:
         host = socket.gethostname().split(".")[0]
         self.name, self.slots, self.lease = name or f"{host}-{os.getpid()}", slots, lease
         self.client = copy.copy(client or Client())
         self.client.patience = math.inf  # an outage ends no round
-        self.queues, self.tags = list(queues), list(tags)
+        self.queues, self.tags, self.resources = list(queues), list(tags), resources
+        self._stocks: List[Row] = []  # what is free
+        self._pieces: Dict[Tuple[str, str], Row] = {}
         self.handlers: Dict[str, Handler] = {}
         self._free, self._threads = slots, 0
         self._held: Dict[int, Task] = {}
@@ -260,6 +268,8 @@ class Worker:
         """
         body = {"name": self.name, "host": socket.gethostname(), "pid": os.getpid(), "slots": self.slots, "lease": self.lease}
         body.update(programs=list(self.handlers), queues=self.queues, tags=self.tags)
+        if self.resources:
+            body.update(resources=self.resources, machine=machine())
         end, key = time.monotonic() + 1.5 * self.lease + 5, str(uuid.uuid4())
         while True:
             try:
@@ -272,6 +282,10 @@ class Worker:
                 time.sleep(min(1.0, self.lease / 3))
         self._path = "/work/" + answer["session"]
         self._numbers = itertools.count(1)
+        if not self._stocks and "free" in answer:
+            self._stocks = answer["free"]
+            self._pieces = {(stock["name"], piece.get("label", "")): piece for stock in self._stocks for piece in stock["pieces"]}
+            self._free, self.slots = answer["slots"], answer["slots"]
         log.info("worker %s runs %s", answer["worker"], ", ".join(self.handlers))
 
     def _begin_again(self, why: TDFError) -> None:
@@ -307,7 +321,9 @@ class Worker:
                 self._stopping.wait(pause)
             elif due or waits:
                 most = min(max(0, free), 1 if self._unfit else MOST_CLAIMS)
-                self._claim(most, min(prefetch, MOST_CLAIMS - most), ended, min(MOST_WAIT, self.lease / 3) if waits else 0)
+                # a report ends the wait of a worker with resources, unless it comes before
+                longest = 2.0 if self._stocks and self._held else MOST_WAIT
+                self._claim(most, min(prefetch, MOST_CLAIMS - most), ended, min(longest, self.lease / 3) if waits else 0)
             else:
                 self._news.wait(REPORTED_AFTER if self._ended or free < 0 else None)
         with self._lock:
@@ -318,7 +334,7 @@ class Worker:
     def _goal(self) -> int:
         """Returns how many tasks to have beyond those that run."""
         mean = sum(self._runs) / LAST_RUNS
-        return 0 if len(self._runs) < LAST_RUNS or mean >= SHORT_RUN or self._unfit else min(int(self.slots * PREFETCHED / mean), MOST_CLAIMS)
+        return 0 if self._stocks or len(self._runs) < LAST_RUNS or mean >= SHORT_RUN or self._unfit else min(int(self.slots * PREFETCHED / mean), MOST_CLAIMS)
 
     def _give_back(self) -> None:
         """Gives back the tasks that have not started: others may have time for them."""
@@ -338,6 +354,9 @@ class Worker:
         body: Row = {"most": most, "wait": wait, "number": next(self._numbers)}
         if prefetch > 0 and not wait:
             body["prefetch"] = prefetch
+        if self._stocks:
+            with self._lock:
+                body["free"] = copy.deepcopy(self._stocks)
         if ended:
             body["reports"] = [{**task.run, **report} for task, report in ended]
         rows: List[Row] = []
@@ -366,6 +385,8 @@ class Worker:
             earlier = self._held.get(task.id)
             self._held[task.id] = task
             self._free -= 1
+            for part in task.taken:
+                self._pieces[part["name"], part.get("label", "")]["free"] -= part["units"]
             begins = self._threads < self.slots
             self._threads += begins
         if earlier is not None:
@@ -401,13 +422,20 @@ class Worker:
         task.end()
         with self._lock:
             self._runs.append(task.ended - task.began)
+            self._give_share(task)
         if task.timed_out:
             return {"action": "time_out", **{name: report[name] for name in ("stdout_base64", "stderr_base64") if name in report}}
         self._pause(task.pauses or bool(report.get("unfit")))
         return None if task.cancelled.is_set() else {**report, "seconds": round(task.ended - task.began, 6)}
 
+    def _give_share(self, task: Task) -> None:
+        for part in task.taken:
+            self._pieces[part["name"], part.get("label", "")]["free"] += part["units"]
+        task.taken = []
+
     def _let_go(self, task: Task) -> None:
         with self._lock:
+            self._give_share(task)
             if self._held.get(task.id) is task:
                 del self._held[task.id]
             self._free += 1
@@ -481,7 +509,11 @@ class Worker:
                 self._renew(tasks if all_due else [task for task in tasks if task.followed])
                 due_alone = all_due and not tasks and now < self._resumes
                 if (state != told or due_alone) and not self._stopping.is_set():  # a stopping worker ends its session
-                    self.client.call("POST", self._path + "/heartbeat", {"runs": state[1]}, repeat=True, action="send a heartbeat")
+                    with self._lock:
+                        beat: Row = {"runs": state[1]}
+                        if self._stocks:
+                            beat["free"] = copy.deepcopy(self._stocks)
+                    self.client.call("POST", self._path + "/heartbeat", beat, repeat=True, action="send a heartbeat")
                 told = state
             except APIError as error:
                 log.warning("%s", error)  # the next claim registers again if the session is lost

@@ -19,7 +19,7 @@ from .blobs import Put
 from .calls import PROGRAM, Exceptions, Setup, header_of, name_of
 from .client import JSON_LINES, Client, Row, batches, compact
 from .errors import TaskError, TDFError
-from .executor import refuse_unoffered, result_of
+from .executor import result_of, with_request
 from .fields import PICKLE
 from .labels import short
 
@@ -109,7 +109,7 @@ def open_sweep(
     if function is not None:
         if input is not None or "source" in properties:
             raise TDFError("open sweep: a function has no input and no source; the points are its arguments")
-        refuse_unoffered("open sweep", properties)
+        properties = with_request("open sweep", properties)
         found, name = arguments(function, found), campaign or f"{short(function)}-{uuid.uuid4().hex[:8]}"
         call, blobs = call_of(function, retry_on, client.blobs.put)
         properties = {"fail_on": "exit", **properties, "input": call, "input_encoding": "base64", "generations": 0}

@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import argparse
 import base64
+import contextlib
 import errno
 import functools
 import io
 import json
 import logging
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -22,12 +24,12 @@ import tempfile
 import threading
 import time
 from multiprocessing.connection import Connection, Pipe
-from typing import Any, Callable, Dict, List, Optional, TextIO, Tuple, cast
+from typing import Any, Callable, Dict, Iterable, List, Optional, Sequence, TextIO, Tuple, cast
 
 from .blobs import ATTEMPTS, Blobs, Directory, Lost
 from .calls import HEADER, PROGRAM, PROGRESS_BYTES, PYTHON, REMEDY, Process, read_progress, report_progress_in, where
 from .client import Client, Row
-from .cores import cores
+from .cores import affinity, cores
 from .errors import TDFError
 from .loop import Fail, Task, Worker
 from .sources import Sources
@@ -43,10 +45,22 @@ SHORT_PAUSE = 5.0  # seconds after which a call runs again that a shortage of it
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
 
 
-def environment(threads: int) -> Dict[str, str]:
-    """Gives the numerical libraries of a slot its share of the cores, unless the user has chosen."""
-    chosen = os.environ.get(THREADS[0]) or str(threads)
-    return {"TDF_CPUS": str(threads), "LOKY_MAX_CPU_COUNT": str(threads), **dict.fromkeys(THREADS, chosen), **os.environ}
+def environment(threads: int, share: Sequence[str] = ()) -> Dict[str, str]:
+    """Gives the numerical libraries of a slot its share of the cores, unless the user has chosen, or the worker offers resources."""
+    own = dict(pair.split("=", 1) for pair in share)
+    chosen = own.get(THREADS[0]) or os.environ.get(THREADS[0]) or str(threads)
+    given = {"LOKY_MAX_CPU_COUNT": chosen if own else str(threads), **dict.fromkeys(THREADS, chosen)}
+    return {**os.environ, **given, **own} if own else {"TDF_CPUS": str(threads), **given, **os.environ}
+
+
+def confine(all_cores: Iterable[int], cores: Sequence[int], memory: int) -> None:
+    """Lets the threads of this process run on these cores only, if there are any, and bounds the memory that it may ask for."""
+    if sys.platform == "linux":
+        for thread in os.listdir("/proc/self/task"):
+            with contextlib.suppress(OSError):  # it has ended, or the machine lacks a core
+                os.sched_setaffinity(int(thread), cores or all_cores)
+        most = resource.getrlimit(resource.RLIMIT_DATA)[1]
+        resource.setrlimit(resource.RLIMIT_DATA, (memory if memory and (most < 0 or memory < most) else most, most))
 
 
 Call = Tuple[bytes, str, Optional[Row]]  # the pickle, the name of the function, and the arguments if the task is one of a sweep
@@ -114,7 +128,9 @@ class Printed:
 class Slot:
     """A process that makes one call after another. It ends with this process."""
 
-    def __init__(self, threads: int) -> None:
+    def __init__(self, threads: int, share: Sequence[str] = ()) -> None:
+        self.share = share
+        self.modules: Optional[str] = None  # the blob with those that its calls have brought
         self.connection, of_child = Pipe()
         self.calls = 0
         self.loaded = False  # the process has loaded the last call
@@ -126,7 +142,7 @@ class Slot:
             stdin=subprocess.DEVNULL,
             stdout=self.printed.files[0],
             stderr=self.printed.files[1],
-            env=environment(threads),
+            env=environment(threads, share),
             start_new_session=True,  # Ctrl-C ends the worker, which ends this process later
         )
         of_child.close()
@@ -136,14 +152,14 @@ class Slot:
         task.tail = self.printed.begin()
         self.calls += 1
         self.loaded = False
-        self.connection.send((self.calls, *call, *files))
+        self.connection.send((self.calls, *call, *files, tuple(task.share.get("cores", ())), task.share.get("memory", 0)))
         while True:
             answer = self.answer(task)
             if answer.pop("call", 0) != self.calls:
                 continue
             if "loaded" not in answer:
                 return answer
-            self.loaded = True
+            self.loaded, self.modules = True, answer["loaded"]
 
     def answer(self, task: Task) -> Dict[str, Any]:
         """Waits for an answer, and for the end of the process: a descendant may keep its pipe open."""
@@ -191,8 +207,9 @@ def short(task: Task, why: str) -> Fail:
 class Calls:
     """The handler of pickled calls. stopping is set when the worker was told to stop."""
 
-    def __init__(self, stopping: threading.Event, blobs: Blobs, threads: int = 1) -> None:
-        self.stopping, self.blobs = stopping, blobs
+    def __init__(self, stopping: threading.Event, blobs: Blobs, threads: int = 1, most: int = 1) -> None:
+        self.stopping, self.blobs, self.most = stopping, blobs, most  # idle processes, of each kind and of others
+        self.lock = threading.Lock()
         self.idle: List[Slot] = []
         self.leaving: List[Slot] = []  # processes whose calls have ended, and whose threads have not
         self.threads = threads  # of each slot
@@ -268,7 +285,8 @@ class Calls:
         """Keeps a process for the next call. If it has made its last call, or threads of the call
         still run, it ends with them, as a script does."""
         if not leaves:
-            self.idle.append(slot)
+            with self.lock:
+                self.idle.append(slot)
             return
         self.leaving.append(slot)
         for left in [slot for slot in self.leaving if slot.process.poll() is not None] or self.leaving[:-MOST_LEAVING]:
@@ -276,12 +294,19 @@ class Calls:
             left.end()
 
     def slot(self, task: Task, process: str) -> Slot:
+        """Returns an idle process, or a new one. Libraries read the variables of a share once, and modules are loaded once."""
+        share = task.share.get("env", ())
+        with self.lock:
+            fitting = [slot for slot in self.idle if slot.share == share and slot.modules in (None, *task.blobs)]
+            fitting.sort(key=lambda slot: slot.modules is not None)
+            others = [] if fitting else self.idle[: -self.most]
+            self.idle = [slot for slot in self.idle if slot not in fitting[-1:] + others]
+        for slot in others:
+            slot.end()
+        if fitting:
+            return fitting[-1]
         try:
-            return self.idle.pop()
-        except IndexError:
-            pass
-        try:
-            return Slot(self.threads)
+            return Slot(self.threads, share)
         except OSError as error:
             why = f"{process} on {where()} cannot be started: {error}"
             raise (short(task, why) if error.errno in SHORTAGES else Fail(why, unfit=True)) from None
@@ -317,11 +342,12 @@ def serve(descriptor: int, parent: int, progress: int) -> None:
         os.set_inheritable(own, False)
     os.register_at_fork(after_in_child=connection.close)  # only this process answers, and its end is the end of the pipe
     process, sources, streams, closed = Process(), Sources(), (sys.stdout, sys.stderr), False
+    all_cores, confined = affinity(), ((), 0)
     for stream in streams:
         cast(io.TextIOWrapper, stream).reconfigure(line_buffering=True)  # whoever follows the call, or its crash, sees each line
     while True:
         try:
-            number, data, function, parameters, paths, directory = connection.recv()
+            number, data, function, parameters, paths, directory, cores, memory = connection.recv()
         except EOFError:
             return
         begun = time.time()
@@ -329,9 +355,12 @@ def serve(descriptor: int, parent: int, progress: int) -> None:
         def send(answer: Dict[str, Any]) -> None:
             connection.send_bytes(json.dumps({"call": number, **answer}).encode())
 
+        if (cores, memory) != confined:
+            confine(all_cores, cores, memory)
+            confined = (cores, memory)
         put = Directory(directory).write if directory else None
         changed = closed or sources.changed()
-        answer = {"changed": True} if changed else process.run(data, function, parameters, lambda: send({"loaded": True}), paths, put)
+        answer = {"changed": True} if changed else process.run(data, function, parameters, lambda: send({"loaded": process.modules}), paths, put)
         closed = not flush(*streams)
         sys.stdout, sys.stderr = streams  # the call may have replaced them
         leaves = answer.pop("last", False) or any(not thread.daemon for thread in threading.enumerate() if thread is not threading.main_thread())
@@ -345,6 +374,7 @@ def main(arguments: Optional[List[str]] = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m tdf.worker", description="Run the functions of tdf.Executor.")
     parser.add_argument("--name", help="the name of the worker (default: the host and the process)")
     parser.add_argument("--slots", type=int, default=cores(), help="how many functions run at once (default: one per core)")
+    parser.add_argument("--resources", default="", help="what to offer: auto, or such as 'cpus=8 gpus=1 licence=1' (docs/resources.md)")
     parser.add_argument("--queue", action="append", default=[], help="claim from this queue; may be repeated")
     parser.add_argument("--lease", type=float, default=60, help="seconds after which the tasks of a killed worker run again (default: 60)")
     parser.add_argument("--grace", type=float, default=2, help="seconds to finish after SIGTERM or Ctrl-C, before tasks are released (default: 2)")
@@ -358,10 +388,11 @@ def main(arguments: Optional[List[str]] = None) -> int:
     logging.basicConfig(level=logging.WARNING if options.quiet else logging.INFO, format="%(asctime)s %(message)s")
     try:
         worker = Worker(
-            options.name, Client(options.api), slots=options.slots, queues=options.queue, lease=options.lease, grace=options.grace
+            options.name, Client(options.api), slots=options.slots, queues=options.queue, lease=options.lease, grace=options.grace,
+            resources=options.resources,
         )
         os.environ.pop("TDF_TOKEN", None)  # functions need not see it
-        calls = worker.program(PROGRAM)(Calls(worker._stopping, Blobs(worker.client), max(1, cores() // max(1, options.slots))))
+        calls = worker.program(PROGRAM)(Calls(worker._stopping, Blobs(worker.client), max(1, cores() // max(1, options.slots)), options.slots))
         try:
             worker.run()
         finally:

@@ -234,3 +234,22 @@ def scaled(array, n):
 
 def fail_with(array):
     raise ValueError("large")
+
+
+def share(meeting, together):
+    """Waits until some calls run at the same time, and returns what each has got."""
+    with open(os.path.join(meeting, str(os.getpid())), "w"):
+        while len(os.listdir(meeting)) < together:
+            time.sleep(0.01)
+    names = ("CUDA_VISIBLE_DEVICES", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "TDF_RESOURCES")
+    return {name: os.environ.get(name) for name in names}, sorted(os.sched_getaffinity(0))
+
+
+def need(size):
+    return len(bytearray(size))
+
+
+def alone(path):
+    os.mkdir(path)  # fails if another call is here
+    time.sleep(0.02)
+    os.rmdir(path)
