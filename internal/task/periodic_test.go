@@ -114,6 +114,23 @@ func TestTimesOfSchedules(t *testing.T) {
 	}
 }
 
+// Sunday is the first and the last day of the week, as a number and by name.
+func TestSundays(t *testing.T) {
+	for days, want := range map[string]string{
+		"7": "0", "MON-SUN": "*", "0-7": "*", "5-7": "0,5,6", "fri-Sun/2": "0,5", "2,7": "0,2", "1-7/3": "1,4,0", "SUN-SUN": "0", "sun": "0", "MON-FRI": "1-5", "6-SUN": "0,6",
+	} {
+		got := expect.Result(parseSchedule("30 3 * * "+days, "")).Value(t)
+		as := expect.Result(parseSchedule("30 3 * * "+want, "")).Value(t)
+		for at := utc("2030-01-01 00:00:00"); at < utc("2030-01-15 00:00:00"); at = as.next(at) {
+			expect.Equal(t, got.next(at), as.next(at), days)
+		}
+	}
+	for _, days := range []string{"8", "7-2", "1-0", "MON-", "-7", "7/2", "-", "1-7/0", "1-7/-1", "77", "SUNDAY", "1-8"} {
+		_, err := parseSchedule("30 3 * * "+days, "")
+		expect.Fails(t, err, "want five fields")
+	}
+}
+
 var timeIn = regexp.MustCompile(` (\d\d:\d\d):\d\d UTC`) // in a reason
 
 // Whatever the schedule is, its times ascend.

@@ -188,7 +188,8 @@ func readMembers(data []byte, take func(*Property, *Properties) error, others ma
 		}
 		if of := others[name]; of != nil {
 			if err := json.Unmarshal(members[name], of); err != nil {
-				return invalidProperty(name, "%v", err)
+				return invalidProperty(name, `%s is not an object such as {"tasks": [1, 2]}, with tasks, places or group`,
+					shorten(string(members[name])))
 			}
 			continue
 		}

@@ -93,18 +93,19 @@ func TestJSONOfRemovedTags(t *testing.T) {
 // A wrong value or an unknown property in JSON is an error that names the property.
 func TestInvalidJSONOfDefinitions(t *testing.T) {
 	for text, want := range map[string]string{
-		`{"timeout":"1m"}`:             `timeout: "1m" is not a number of seconds above 0, or inf`,
-		`{"timeout":0}`:                `timeout: 0 is not a number of seconds above 0, or inf`,
-		`{"end_before":1893456000}`:    `end_before: 1893456000 is not an RFC 3339 time such as 2030-01-31T12:00:00Z, or inf`,
-		`{"max_fails":"2"}`:            `max_fails: "2" is not a whole number from 0 to 1000000000`,
-		`{"input":"\ud800"}`:           `input: "\ud800" is not the arguments of run.sh`,
-		`{"program":3}`:                `program: 3 is not the name of the program's directory on a worker`,
-		`{"fail_on":"never"}`:          `fail_on: "never" is not one of stderr, exit, any`,
-		`{"after":[1]}`:                `after: json: cannot unmarshal array into Go value of type task.Dependencies`,
-		`{"group":"g"}`:                `"group": no task has this property`,
-		`{"campaign":"a\u0000"}`:       `campaign: `,
-		`{"id":1}`:                     `"id": no task has this property`,
-		`{"campaign":"c","unique":""}`: ``,
+		`{"timeout":"1m"}`:              `timeout: "1m" is not a number of seconds above 0, or inf`,
+		`{"timeout":0}`:                 `timeout: 0 is not a number of seconds above 0, or inf`,
+		`{"end_before":1893456000}`:     `end_before: 1893456000 is not an RFC 3339 time such as 2030-01-31T12:00:00Z, or inf`,
+		`{"max_fails":"2"}`:             `max_fails: "2" is not a whole number from 0 to 1000000000`,
+		`{"input":"\ud800"}`:            `input: "\ud800" is not the arguments of run.sh`,
+		`{"program":3}`:                 `program: 3 is not the name of the program's directory on a worker`,
+		`{"fail_on":"never"}`:           `fail_on: "never" is not one of stderr, exit, any`,
+		`{"after":[1]}`:                 "after: [1] is not an object such as {\"tasks\": [1, 2]}, with tasks, places or group",
+		`{"after_any":{"tasks":["x"]}}`: "after_any: {\"tasks\":[\"x\"]} is not an object such as",
+		`{"group":"g"}`:                 `"group": no task has this property`,
+		`{"campaign":"a\u0000"}`:        `campaign: `,
+		`{"id":1}`:                      `"id": no task has this property`,
+		`{"campaign":"c","unique":""}`:  ``,
 	} {
 		var d Definition
 		err := json.Unmarshal([]byte(text), &d)

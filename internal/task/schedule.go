@@ -1,6 +1,7 @@
 package task
 
 import (
+	"strconv"
 	"strings"
 	"time"
 
@@ -33,7 +34,7 @@ func parseSchedule(text, zone string) (s schedule, err error) {
 	if s.zone, err = time.LoadLocation(zone); err != nil {
 		return s, invalidProperty("zone", "%v; want a name such as Europe/Berlin, or none for UTC", err)
 	}
-	if s.times, err = cron.ParseStandard(text); err != nil {
+	if s.times, err = cron.ParseStandard(withSundays(text)); err != nil {
 		return s, invalidProperty("schedule", `%v; want five fields such as "30 3 * * *", @hourly, @daily, @weekly, `+
 			"@monthly, @yearly or @every 90m", err)
 	}
@@ -41,6 +42,58 @@ func parseSchedule(text, zone string) (s schedule, err error) {
 		return s, invalidProperty("schedule", "%q is too often; want at least %v", text, MinPeriod)
 	}
 	return s, nil
+}
+
+var weekdays = map[string]int{"sun": 0, "mon": 1, "tue": 2, "wed": 3, "thu": 4, "fri": 5, "sat": 6}
+
+// withSundays replaces ranges of the day of the week that end on a Sunday, and the Sunday 7, by lists of days: the parser
+// knows Sunday only as the first day, 0.
+func withSundays(text string) string {
+	fields := strings.Fields(text)
+	if len(fields) != 5 {
+		return text
+	}
+	var parts []string
+	for part := range strings.SplitSeq(fields[4], ",") {
+		parts = append(parts, daysOf(part))
+	}
+	fields[4] = strings.Join(parts, ",")
+	return strings.Join(fields, " ")
+}
+
+// daysOf returns a part of the list of days, which it changes only if it has a Sunday at its end.
+func daysOf(part string) string {
+	days, every, stepped := strings.Cut(part, "/")
+	low, high, ranged := strings.Cut(days, "-")
+	first, last, step := weekday(low), weekday(high), 1
+	if !ranged {
+		last = first
+	}
+	if strings.EqualFold(high, "sun") && first > 0 {
+		last = 7
+	}
+	if stepped {
+		step, _ = strconv.Atoi(every)
+	}
+	if first < 0 || last != 7 || step < 1 || stepped && !ranged {
+		return part
+	}
+	var all []string
+	for day := first; day <= last; day += step {
+		all = append(all, strconv.Itoa(day%7))
+	}
+	return strings.Join(all, ",")
+}
+
+// weekday returns the number of a day, from 0 to 7, or -1.
+func weekday(text string) int {
+	if day, named := weekdays[strings.ToLower(text)]; named {
+		return day
+	}
+	if len(text) == 1 && text[0] >= '0' && text[0] <= '7' {
+		return int(text[0] - '0')
+	}
+	return -1
 }
 
 // earliest is a time before the first release. Before it, some zones skip a day, and there cron.Schedule.Next never
