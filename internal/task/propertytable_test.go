@@ -101,7 +101,7 @@ func TestInvalidJSONOfDefinitions(t *testing.T) {
 		`{"program":3}`:                 `program: 3 is not the name of the program's directory on a worker`,
 		`{"fail_on":"never"}`:           `fail_on: "never" is not one of stderr, exit, any`,
 		`{"after":[1]}`:                 "after: [1] is not an object such as {\"tasks\": [1, 2]}, with tasks, places or group",
-		`{"after_any":{"tasks":["x"]}}`: "after_any: {\"tasks\":[\"x\"]} is not an object such as",
+		`{"after_any":{"tasks":["x"]}}`: "after_any: {\"tasks\":[\"x\"]} is not an object such as {\"tasks\": [1, 2]}, with tasks, places or group",
 		`{"group":"g"}`:                 `"group": no task has this property`,
 		`{"campaign":"a\u0000"}`:        `campaign: `,
 		`{"id":1}`:                      `"id": no task has this property`,
