@@ -275,8 +275,8 @@ func (k *Claiming) Wait(ctx context.Context, w WaitHooks) error {
 	return nil
 }
 
-// endWait ends the claim with which the worker of a session waits: it has reported a round, so more is free than the claim
-// knows. over ends its next one.
+// endWait ends the claim with which the worker of a session waits: it has reported a round, so more is free than the
+// claim knows. over ends its next one.
 func (b *Broker) endWait(t *access.Token, session string, over *time.Timer) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -492,7 +492,8 @@ func (b *Broker) earlier(ctx context.Context, claims []redisstate.Claim) (map[in
 func taskOf(x redisstate.Claim, now task.Time, base64 bool) ClaimedTask {
 	t := x.Task
 	out := ClaimedTask{
-		ID: t.ID, Round: t.Round, Claim: x.ID, Prefetched: t.Current().Prefetched, Program: t.Program, Source: t.Source, Campaign: t.Group,
+		ID: t.ID, Round: t.Round, Claim: x.ID, Prefetched: t.Current().Prefetched, Program: t.Program, Source: t.Source,
+		Campaign: t.Group,
 		After: t.Links > 0, Resources: t.Resources, Args: []string{}, Fetch: t.Fetch, Blobs: t.Blobs,
 	}
 	out.Input, out.InputBase64 = text(t.Input, base64)

@@ -55,7 +55,9 @@ const (
 
 // waitlist returns the waitlist of an offer of a token's workers that have this free.
 func (b *Broker) waitlist(token string, o class.Offer, free class.Capacities) *waitlist {
-	name := fmt.Sprintf("%q", []any{token, o.Queues, o.Tags, o.Handlers, o.Programs, o.Anything, o.Group, o.Resources, free})
+	name := fmt.Sprintf("%q", []any{
+		token, o.Queues, o.Tags, o.Handlers, o.Programs, o.Anything, o.Group, o.Resources, free,
+	})
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if l := b.waitlists[name]; l != nil {

@@ -46,8 +46,8 @@ func parseSchedule(text, zone string) (s schedule, err error) {
 
 var weekdays = map[string]int{"sun": 0, "mon": 1, "tue": 2, "wed": 3, "thu": 4, "fri": 5, "sat": 6}
 
-// withSundays replaces ranges of the day of the week that end on a Sunday, and the Sunday 7, by lists of days: the parser
-// knows Sunday only as the first day, 0.
+// withSundays replaces ranges of the day of the week that end on a Sunday, and the Sunday 7, by lists of days: the
+// parser knows Sunday only as the first day, 0.
 func withSundays(text string) string {
 	fields := strings.Fields(text)
 	if len(fields) != 5 {
