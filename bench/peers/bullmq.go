@@ -35,8 +35,7 @@ func (t *trial) installBullMQ() (modules string) {
 	args := []string{"install", "--prefix", dir, "--no-audit", "--no-fund", "--ignore-scripts", "--loglevel=error"}
 	npm := exec.CommandContext(t.ctx, "npm", append(args, bullmqPackages...)...)
 	npm.Stdout, npm.Stderr = os.Stderr, os.Stderr
-	err = npm.Run()
-	if err != nil {
+	if err = npm.Run(); err != nil {
 		check(fmt.Errorf("install BullMQ (scripts/setup installs node and npm): %w", err))
 	}
 	return modules

@@ -35,8 +35,7 @@ func start(cmd *exec.Cmd) *child {
 
 // call sends a verb, and decodes the child's answer into reply if it is not nil.
 func (c *child) call(verb string, reply any) error {
-	_, err := fmt.Fprintln(c.in, verb)
-	if err != nil {
+	if _, err := fmt.Fprintln(c.in, verb); err != nil {
 		return err
 	}
 	return c.read(reply)

@@ -44,8 +44,9 @@ var (
 		"dnf install redis, brew install redis), or leave out --data")
 )
 
-// Temporary starts a Redis whose data are lost when it ends. It is a redis-server with a directory of its own if a recent
-// one is installed (docs/decisions/embedded-redis.md), and otherwise the embedded Redis. The error may be [ErrTaken].
+// Temporary starts a Redis whose data are lost when it ends. It is a redis-server with a directory of its own if a
+// recent one is installed (docs/decisions/embedded-redis.md), and otherwise the embedded Redis. The error may be
+// [ErrTaken].
 func Temporary(at config.Redis) (*Redis, error) {
 	serve := func(_, dir string) (*Redis, error) { return Serve(at, dir) }
 	if r, err := inOwnDirectory(serve); r != nil || errors.Is(err, ErrTaken) {
@@ -79,7 +80,8 @@ func ofEmbedded(r *embedded.Redis) *Redis {
 func Private() (*Redis, config.Redis, error) {
 	at := config.Redis{Password: rand.Text()}
 	onSocket := at
-	if r, _ := inOwnDirectory(func(path, dir string) (*Redis, error) { return servePrivately(path, dir, &onSocket) }); r != nil {
+	serve := func(path, dir string) (*Redis, error) { return servePrivately(path, dir, &onSocket) }
+	if r, _ := inOwnDirectory(serve); r != nil {
 		return r, onSocket, nil
 	}
 	r, err := embedded.Start("127.0.0.1:0", embedded.Password(at.Password))
