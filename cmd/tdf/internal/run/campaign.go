@@ -86,6 +86,9 @@ func (c *campaign) carryOut(ctx context.Context) error {
 		_, err = c.giveUp(ctx)
 	case err != nil:
 		ended, err2 := c.giveUp(ctx)
+		if c.detach && c.own.opened > 0 {
+			ended = fmt.Sprintf(" with %s in campaign %s%s", format.Tasks(int(c.own.opened)), c.base.Group, ended)
+		}
 		err = errors.Join(err, err2)
 		if ended != "" && !errors.Is(err, cli.ErrNoReader) {
 			err = fmt.Errorf("%w; the call ends%s", err, ended)

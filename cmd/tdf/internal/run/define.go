@@ -52,11 +52,11 @@ func (c *campaign) define(ctx context.Context) error {
 	}
 	switch {
 	case c.log != nil && !c.here.temporary:
-		c.base.CorrelationID, err = c.log.mark()
+		c.base.CorrelationID = c.log.mark()
 	case c.here.temporary && !c.writesTable():
 		c.base.KeepArchived = 0 // so that an endless input needs no endless memory
 	}
-	return err
+	return nil
 }
 
 // programName returns the name of the program of the tasks, unless files are sent.
@@ -72,6 +72,6 @@ func (c *campaign) campaignName(name string) string {
 	if c.run.campaign != "" {
 		return c.run.campaign
 	}
-	stamp := c.began.UTC().Format("-20060102-150405-") + c.id
+	stamp := c.began.UTC().Format("-20060102-150405-") + c.id + c.log.markOfCampaign()
 	return strings.ToValidUTF8(name[:min(len(name), task.MaxName-len(stamp))], "") + stamp
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/tdf-framework/tdf/cmd/tdf/internal/cli"
 	"github.com/tdf-framework/tdf/internal/admin"
@@ -67,12 +68,21 @@ func (c *campaign) endEarlier(ctx context.Context) error {
 		return nil
 	}
 	var ids []int64
-	for t, err := range c.m.List(ctx, manager.Query{States: []task.State{task.Open, task.Running}}) {
+	for g, err := range c.m.AllGroups(ctx, c.run.campaign) {
 		if err != nil {
 			return err
 		}
-		if t.CorrelationID == c.base.CorrelationID {
-			ids = append(ids, t.ID)
+		if g.Name != c.run.campaign && !strings.HasSuffix(g.Name, c.log.markOfCampaign()) {
+			continue
+		}
+		unfinished := manager.Query{Group: g.Name, States: []task.State{task.Open, task.Running}}
+		for t, err := range c.m.List(ctx, unfinished) {
+			if err != nil {
+				return err
+			}
+			if t.CorrelationID == c.base.CorrelationID {
+				ids = append(ids, t.ID)
+			}
 		}
 	}
 	if len(ids) == 0 {

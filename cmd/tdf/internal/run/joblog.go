@@ -133,19 +133,29 @@ func (l *jobLog) hasSucceeded(input string) bool {
 	return true
 }
 
-// mark returns the correlation id of the tasks of all calls that write this file.
-func (l *jobLog) mark() (string, error) {
+// mark returns the correlation id of the tasks of all calls that write this file. Names of campaigns end with its last
+// markInName bytes, unless the user chooses the name.
+func (l *jobLog) mark() string {
 	info, err := l.file.Stat()
-	host, err2 := os.Hostname()
-	if err != nil || err2 != nil {
-		return "", errors.Join(err, err2)
-	}
+	host, _ := os.Hostname()
 	file := fmt.Sprint(host, " ", l.file.Name())
-	stat, is := info.Sys().(*syscall.Stat_t)
-	if is { // containers may share a host name
-		file += fmt.Sprint(" ", stat.Ino)
+	if err == nil {
+		stat, is := info.Sys().(*syscall.Stat_t)
+		if is { // containers may share a host name
+			file += fmt.Sprint(" ", stat.Ino)
+		}
 	}
-	return fmt.Sprintf("joblog-%x", hashOf(file)), nil
+	return fmt.Sprintf("joblog-%x", hashOf(file))
+}
+
+const markInName = 8
+
+func (l *jobLog) markOfCampaign() string {
+	if l == nil {
+		return ""
+	}
+	mark := l.mark()
+	return "-" + mark[len(mark)-markInName:]
 }
 
 // add writes the line of a task that has finished.
