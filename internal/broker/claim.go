@@ -494,7 +494,7 @@ func taskOf(x redisstate.Claim, now task.Time, base64 bool) ClaimedTask {
 	out := ClaimedTask{
 		ID: t.ID, Round: t.Round, Claim: x.ID, Prefetched: t.Current().Prefetched, Program: t.Program, Source: t.Source,
 		Campaign: t.Group,
-		After: t.Links > 0, Resources: t.Resources, Args: []string{}, Fetch: t.Fetch, Blobs: t.Blobs,
+		After:    t.Links > 0, Resources: t.Resources, Args: []string{}, Fetch: t.Fetch, Blobs: t.Blobs,
 	}
 	out.Input, out.InputBase64 = text(t.Input, base64)
 	out.Meta, out.MetaBase64 = text(t.Meta, base64)

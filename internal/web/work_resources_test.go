@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"testing"
-	"time"
 
 	"github.com/tdf-framework/tdf/internal/access"
 	"github.com/tdf-framework/tdf/internal/broker"
@@ -65,7 +64,7 @@ func TestResourcesOfOtherWorkers(t *testing.T) {
 		case got := <-waited:
 			expect.Contains(t, got.text, `"tasks":[]`)
 			waits = false
-		case <-time.After(time.Millisecond):
+		default:
 		}
 	}
 	w.post(200, "heartbeat", `{"runs":[1,2],"free":`+string(expect.Result(json.Marshal(r.Free)).Value(t))+`}`)
