@@ -24,8 +24,8 @@ func (s *Store) WakeManager() *conn.Waker { return s.Waker(only(s.Keys.WakeManag
 
 func only(key string) func() []string { return func() []string { return []string{key} } }
 
-// wakeLists are the wake lists for which an idle worker waits: those of the requirements that it serves, and the one for
-// new requirements, which it may serve, too. Its claim then finds out.
+// wakeLists are the wake lists for which an idle worker waits: those of the requirements that it serves, and the one
+// for new requirements, which it may serve, too. Its claim then finds out.
 type wakeLists struct {
 	store *Store
 	offer *class.Offer
@@ -73,8 +73,8 @@ func (l *wakeLists) get() (keys []string) {
 	return append(keys, l.store.Keys.WakeRequirements())
 }
 
-// took makes the worker wait for the tokens of a new requirement, too: it reads the requirements again, or soon if there
-// are many. It pauses if this happens often, so that a client that opens tasks of ever new requirements does not keep
+// took makes the worker wait for the tokens of a new requirement, too: it reads the requirements again, or soon if
+// there are many. It pauses if this happens often, so that a client that opens tasks of ever new requirements does not keep
 // all idle workers busy.
 func (l *wakeLists) took(key string) {
 	if key != l.store.Keys.WakeRequirements() {

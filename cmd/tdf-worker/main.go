@@ -66,7 +66,8 @@ func work(stop, stopNow context.Context, args []string, stdout, stderr io.Writer
 }
 
 func start(stop, stopNow context.Context, name string, cfg config.Worker, log *slog.Logger) error {
-	w, err := worker.New(name, cfg, worker.WithLog(log), worker.WithArchives(archive.Compressions()...), worker.WithVersion(command.Version()), worker.WithSole())
+	w, err := worker.New(name, cfg, worker.WithLog(log), worker.WithArchives(archive.Compressions()...),
+		worker.WithVersion(command.Version()), worker.WithSole())
 	if err != nil {
 		return err
 	}

@@ -1,5 +1,5 @@
-// Package archive has the compressions in which programs may come. It is apart from package fetch, so that a worker that
-// only has handlers does not link the modules that decompress them.
+// Package archive has the compressions in which programs may come. It is apart from package fetch, so that a worker
+// that only has handlers does not link the modules that decompress them.
 package archive
 
 import (
@@ -14,8 +14,8 @@ import (
 
 // Compressions returns the supported compressions of a tar: gz, bz2, xz and zst. Each bounds the memory that it uses.
 //
-// They do not use the function archives.Identify, which is too risky for hostile bytes. That function tries every format
-// in random order, and only guesses whether bytes are brotli or zlib.
+// They do not use the function archives.Identify, which is too risky for hostile bytes. That function tries every
+// format in random order, and only guesses whether bytes are brotli or zlib.
 func Compressions() (all []fetch.Compression) {
 	zst := archives.Zstd{DecoderOptions: []zstd.DOption{
 		zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(128 << 20), zstd.WithDecoderLowmem(true),

@@ -26,7 +26,10 @@ func removeAbandoned(pattern string, log *slog.Logger) {
 func (t *TDF) newWorker(name string) error {
 	cfg := t.cfg.Worker
 	cfg.Directory = t.Directory
-	options := []worker.Option{worker.WithLog(t.cfg.Log.With("worker", name)), worker.WithArchives(archive.Compressions()...), worker.WithVersion(t.cfg.Version)}
+	options := []worker.Option{
+		worker.WithLog(t.cfg.Log.With("worker", name)), worker.WithVersion(t.cfg.Version),
+		worker.WithArchives(archive.Compressions()...),
+	}
 	if !t.cfg.Shared {
 		options = append(options, worker.WithSole())
 	}

@@ -18,9 +18,9 @@ type linkStore interface {
 }
 
 // The server looks for complete groups in each round, and between rounds every linkPause. If its own moves may have
-// made a group complete, or a wake token may say so, it looks at once. Each time, it looks at one page of groupsPerLook groups, and
-// handles at most groupsPerTurn complete ones. For each complete group, it counts at most pagesPerCount pages of
-// archived tasks.
+// made a group complete, or a wake token may say so, it looks at once. Each time, it looks at one page of groupsPerLook
+// groups, and handles at most groupsPerTurn complete ones. For each complete group, it counts at most pagesPerCount
+// pages of archived tasks.
 const (
 	linkPause     = time.Second
 	groupsPerLook = 500

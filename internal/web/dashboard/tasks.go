@@ -452,7 +452,8 @@ func actOnTask(ctx context.Context, v *visit) (string, error) {
 	return TaskAddress(t.Name()), nil
 }
 
-var errNoRound = task.NewError(task.CodeInvalid, "the form does not say in which round the task is; load the page again")
+var errNoRound = task.NewError(task.CodeInvalid,
+	"the form does not say in which round the task is; load the page again")
 
 // task reads the task of an address. If the user may not see it, it does not exist.
 func (v *visit) task(ctx context.Context) (*manager.Task, *place, error) {

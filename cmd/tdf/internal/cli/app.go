@@ -95,7 +95,8 @@ func (a *App) Begin(c *cobra.Command, args []string) error {
 		return nil
 	}
 	err := refuseEmpty(c, args)
-	if c.Name() == "run" && !c.Parent().HasParent() || c.Name() == "wait" { // the statuses from 1 to 101 are those of commands
+	// the statuses from 1 to 101 are those of commands
+	if c.Name() == "run" && !c.Parent().HasParent() || c.Name() == "wait" {
 		return Exit(err)
 	}
 	return err
