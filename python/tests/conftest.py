@@ -81,3 +81,32 @@ def square(served, tmp_path_factory):
     )
     (directory / "run.sh").chmod(0o755)
     return served.client().push(directory)
+
+
+class Workers:
+    """Processes of python -m tdf.worker for the queue "calls", which import the modules of this directory."""
+
+    def __init__(self, served):
+        token = served.add_token("calls", "worker")
+        self.environment = {**os.environ, "TDF_API": served.url, "TDF_TOKEN": token}
+        self.running = []
+
+    def start(self, *arguments, **environment):
+        command = [sys.executable, "-m", "tdf.worker", "--queue", "calls", "--lease", "9", *arguments]
+        process = subprocess.Popen(command, cwd=os.path.dirname(os.path.abspath(__file__)), env={**self.environment, **environment})
+        self.running.append(process)
+        return process
+
+    def stop(self):
+        for process in self.running:
+            process.kill()
+        for process in self.running:
+            process.wait()
+        self.running.clear()
+
+
+@pytest.fixture
+def workers(served):
+    workers = Workers(served)
+    yield workers
+    workers.stop()

@@ -18,7 +18,7 @@ import tdf.blobs
 import tdf.calls
 import work
 from tdf.blobs import Blobs, Cache, Directory, Lost, name_of
-from test_executor import Workers
+from conftest import Workers
 from test_loop import eventually
 
 

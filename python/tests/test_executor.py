@@ -25,38 +25,6 @@ from tdf.labels import label
 from tdf.worker import THREADS, Calls, environment
 from test_loop import Running, eventually
 
-HERE = os.path.dirname(os.path.abspath(__file__))
-
-
-class Workers:
-    """Processes of python -m tdf.worker for the queue "calls", which import the modules of this directory."""
-
-    def __init__(self, served):
-        token = served.add_token("calls", "worker")
-        self.environment = {**os.environ, "TDF_API": served.url, "TDF_TOKEN": token}
-        self.running = []
-
-    def start(self, *arguments, **environment):
-        command = [sys.executable, "-m", "tdf.worker", "--queue", "calls", "--lease", "9", *arguments]
-        process = subprocess.Popen(command, cwd=HERE, env={**self.environment, **environment})
-        self.running.append(process)
-        return process
-
-    def stop(self):
-        for process in self.running:
-            process.kill()
-        for process in self.running:
-            process.wait()
-        self.running.clear()
-
-
-@pytest.fixture
-def workers(served):
-    workers = Workers(served)
-    yield workers
-    workers.stop()
-
-
 @pytest.fixture
 def executor(served, workers):
     workers.start("--slots", "2")

@@ -17,7 +17,7 @@ import pytest
 
 import tdf
 import work
-from test_executor import Workers
+from conftest import Workers
 from tdf.calls import PYTHON, header_of
 from tdf.fields import MOST_FIELDS, fields
 from tdf.worker import Calls

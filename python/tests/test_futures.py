@@ -31,7 +31,7 @@ import pytest
 
 import tdf
 import work
-from test_executor import Workers
+from conftest import Workers
 from test_loop import eventually
 
 

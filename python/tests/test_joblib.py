@@ -21,7 +21,7 @@ from sklearn.svm import SVC
 import tdf
 import tdf.joblib
 import work
-from test_executor import Workers
+from conftest import Workers
 from test_loop import eventually
 from tdf.joblib import TDFBackend, serves
 

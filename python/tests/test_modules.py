@@ -8,9 +8,8 @@ import textwrap
 import pytest
 
 import tdf
-from conftest import PYTHON
+from conftest import PYTHON, Workers
 from tdf.modules import Modules
-from test_executor import Workers
 
 BEGIN = """
     import os, sys, tdf, tdf.calls

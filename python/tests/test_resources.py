@@ -6,15 +6,7 @@ import pytest
 import tdf
 import work
 from tdf.cores import affinity
-from test_executor import Workers
 from test_loop import eventually
-
-
-@pytest.fixture
-def workers(served):
-    workers = Workers(served)
-    yield workers
-    workers.stop()
 
 
 def executor(served, **options):
