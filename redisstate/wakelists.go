@@ -74,8 +74,8 @@ func (l *wakeLists) get() (keys []string) {
 }
 
 // took makes the worker wait for the tokens of a new requirement, too: it reads the requirements again, or soon if
-// there are many. It pauses if this happens often, so that a client that opens tasks of ever new requirements does not keep
-// all idle workers busy.
+// there are many. It pauses if this happens often, so that a client that opens tasks of ever new requirements does not
+// keep all idle workers busy.
 func (l *wakeLists) took(key string) {
 	if key != l.store.Keys.WakeRequirements() {
 		return
