@@ -24,6 +24,7 @@ type call struct {
 type slots struct {
 	size, used int
 	slow       bool // whether the last task that needed a slot did not get one soon
+	next       int  // how many tasks to read together
 }
 
 // calls are the callbacks that run. Only the goroutine of the run uses them, except for ended and wake.
@@ -46,7 +47,17 @@ func (s *slots) batch() int {
 	if s.slow {
 		return max(1, s.size-s.used)
 	}
-	return tasksPerBatch
+	return min(max(s.next, leastBatch), tasksPerBatch)
+}
+
+// learn makes batches larger while callbacks are quick. A large batch of slow callbacks would keep the tasks from other
+// managers for long, and call callbacks with old data.
+func (s *slots) learn(batch int, took time.Duration) {
+	if took < patience {
+		s.next = max(s.next, 2*batch)
+	} else {
+		s.next = batch / 2
+	}
 }
 
 // newSlots sets the slots of each group. Without Concurrency, all groups share one slot.

@@ -15,11 +15,12 @@ import (
 
 // Limits for the tasks in memory, and for the work in one round.
 const (
-	idsPerPage    = 1000
-	tasksPerBatch = 64       // at most these tasks are read together
+	idsPerPage    = 1024
+	leastBatch    = 64       // this many tasks are read together at first, and more if callbacks are quick
+	tasksPerBatch = 512      // at most these tasks are read together
 	bytesPerBatch = 32 << 20 // a larger task is read alone
 	// tasks that wait since an earlier round do not count, so they cannot keep out later tasks
-	tasksPerList = 16 * tasksPerBatch
+	tasksPerList = 2 * tasksPerBatch
 )
 
 // present holds the data of the present round.
@@ -144,9 +145,11 @@ func (r *run) list(ctx context.Context, state tdf.State, group string) error {
 			taken += r.backoff.countNew(tasksOf(leased))
 			due = due[1+slices.Index(due, leased[len(leased)-1].Task):]
 			r.recall(leased, tasks)
+			begun := time.Now()
 			if more, err := r.offer(ctx, state, tasks, s); !more || err != nil {
 				return err
 			}
+			s.learn(len(tasks), time.Since(begun))
 		}
 		offset = max(0, offset+int64(len(ids)-(r.left-before)))
 	}
