@@ -136,6 +136,9 @@ func (c *Copy) install(ctx context.Context, p Program) error {
 			return err
 		}
 	}
+	if err := c.makeWay(names); err != nil {
+		return err
+	}
 	if err := c.job.install(ctx, p.SHA256); err != nil {
 		return err
 	}
@@ -144,6 +147,33 @@ func (c *Copy) install(ctx context.Context, p Program) error {
 	}
 	c.files, err = newTree(c.Dir, names, everywhere)
 	return err
+}
+
+// makeWay removes what rounds have left in the places of staged files. If the original was made by hand, a round there
+// may have made files of the same names.
+func (c *Copy) makeWay(names []string) error {
+	into, err := os.OpenRoot(c.Dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer into.Close()
+	for _, name := range names {
+		there, err := into.Lstat(name)
+		if err != nil || name == runScript {
+			continue // nothing is there
+		}
+		staged, err := os.Lstat(filepath.Join(c.job.staged(stagedTree), name))
+		if err == nil && there.IsDir() && staged.IsDir() {
+			continue
+		}
+		if err := into.RemoveAll(name); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // originGrows reports whether the worker adds outputs to a directory of the original. In other directories, a new

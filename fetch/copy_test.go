@@ -97,6 +97,29 @@ func TestCopyOfADirectoryMadeByHand(t *testing.T) {
 	}
 }
 
+// A round has left files in a copy, and another round the same names in the original, which was made by hand. The files of
+// the original count.
+func TestCopyOverWhatARoundHasLeft(t *testing.T) {
+	f := newFetcher(t)
+	dir := f.Dir + "/prog"
+	write(t, dir+"/run.sh", []byte(goodScript))
+	c := makeCopy(t, f, byHand)
+	write(t, c.Dir+"/in.txt", []byte("of a round in the copy"))
+	write(t, c.Dir+"/d", []byte("a file"))
+	must(t, os.Symlink(t.TempDir(), c.Dir+"/link"))
+	write(t, c.Dir+"/own", []byte("own"))
+	write(t, dir+"/in.txt", []byte("of a round in the original"))
+	write(t, dir+"/d/x", []byte("x"))
+	write(t, dir+"/link/y", []byte("y"))
+	_, fresh, err := c.Renew(t.Context())
+	expect.NoError(t, err)
+	expect.True(t, !fresh, "the original has changed")
+	c = makeCopy(t, f, byHand)
+	want := files(t, dir)
+	want["own"] = files(t, c.Dir)["own"]
+	expect.Equal(t, cmp.Diff(want, files(t, c.Dir)), "")
+}
+
 // Where a copy cannot be, the error says so, and nothing changes.
 func TestCopyFails(t *testing.T) {
 	for want, prepare := range map[string]func(t *testing.T, f *Fetcher, with *CopyOptions){
