@@ -71,7 +71,7 @@ func (g *gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // claimOverAPI returns the round of the next task, or nil if there is none.
 func (l *local) claimOverAPI() round {
 	if !l.registered() {
-		expect.Equal(l, l.register(), "", "register")
+		expect.MustEqual(l, l.register(), "", "register")
 	}
 	l.gate.asked <- struct{}{}
 	select {

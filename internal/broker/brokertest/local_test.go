@@ -15,6 +15,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/tdf-framework/tdf/fetch/archive"
 	"github.com/tdf-framework/tdf/internal/class"
 	"github.com/tdf-framework/tdf/internal/config"
 	"github.com/tdf-framework/tdf/internal/expect"
@@ -72,7 +73,8 @@ func newLocal(s *scene, o offer, with ...worked.Option) *local {
 	cfg.TimeLimit = o.timeLimit.Std()
 	l.every, l.dir = cfg.Lease, cfg.Directory
 	l.ctx, l.stop = context.WithCancel(context.WithoutCancel(s.Context()))
-	with = append(with, worked.WithLog(slog.New(slog.NewTextHandler(&l.log, nil))), worked.WithTimers(l.after))
+	with = append(with, worked.WithLog(slog.New(slog.NewTextHandler(&l.log, nil))), worked.WithTimers(l.after),
+		worked.WithArchives(archive.Compressions()...))
 	l.Worker, l.wrong = worked.New(o.name, cfg, with...)
 	return l
 }
