@@ -80,7 +80,9 @@ func TestNamespacesDoNotWaitForEachOther(t *testing.T) {
 	}
 	proxy.Resume()
 	b.executed(b.open("", forHandler("p")))
-	tokens := func() int64 { return expect.Result(direct.Redis.LLen(t.Context(), direct.Keys.WakeRequirements()).Result()).Value(t) }
+	tokens := func() int64 {
+		return expect.Result(direct.Redis.LLen(t.Context(), direct.Keys.WakeRequirements()).Result()).Value(t)
+	}
 	eventually(t, "the worker has taken the tokens of the requirement", func() bool { return tokens() == 0 })
 	b.drain("a user")
 	a.timers.beat(t, "the drain", func() bool { return b.workerState() == presence.WorkerDraining })
