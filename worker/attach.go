@@ -80,7 +80,8 @@ func (l *launch) attachFile(ctx context.Context, r *Round, store blob.Store, roo
 	return f.Stat()
 }
 
-// chownDirectory gives a directory to a user. It opens it first, because another name may be a file of somebody else.
+// chownDirectory gives a directory to a user. It opens the directory first, because a program may meanwhile give its
+// name to a file of another user.
 func chownDirectory(root *os.Root, name string, uid, gid int) error {
 	d, err := root.OpenFile(name, os.O_RDONLY|unix.O_DIRECTORY, 0)
 	if err != nil {
