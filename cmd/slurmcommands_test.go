@@ -24,7 +24,8 @@ import (
 	"github.com/tdf-framework/tdf/redisstate/keys"
 )
 
-// bothSlurms starts a Slurm, and a TDF with tdf slurm-commands. It returns the environments in which each of them is used.
+// bothSlurms starts a Slurm, and a TDF with tdf slurm-commands.
+// It returns the environments in which each of them is used.
 func bothSlurms(t testing.TB, concurrency int) (slurm, tdf []string) {
 	t.Helper()
 	addr := redistest.Start(t).Addr

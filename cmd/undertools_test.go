@@ -64,7 +64,8 @@ func (w *toolWorld) serve() {
 	me := expect.Result(user.Current()).Value(w)
 	bin := filepath.Dir(built(w.T, "tdf"))
 	// /usr/bin has the python3 of Debian's packages. With CI=true, Snakemake does not sleep. Dask's default is 30 s.
-	w.env = append(environment(), "TDF_CONFIG="+cfg, "PATH="+w.dir+":"+bin+":/usr/bin:"+os.Getenv("PATH"), "USER="+me.Username,
+	w.env = append(environment(), "TDF_CONFIG="+cfg,
+		"PATH="+w.dir+":"+bin+":/usr/bin:"+os.Getenv("PATH"), "USER="+me.Username,
 		"HOME="+w.dir, "CI=true", "LC_ALL=C.UTF-8",
 		"DASK_DISTRIBUTED__COMM__TIMEOUTS__CONNECT=1h")
 	launch(w.T, exec.Command(built(w.T, "tdf-worker"), "w", cfg), w.env, nil).logs("msg=working")

@@ -22,7 +22,9 @@ import (
 
 // sampleText returns a value of the property that is not its default, and the properties with this value.
 func sampleText(t *testing.T, p *task.Property) (string, task.Properties) {
-	for _, text := range []string{"4000000000", "7", "1.5", "rsync:/q/run.sh", "exit", "archived", "yes", "base64", "cpus=2", "q", strings.Repeat("0", 64) + ":7:a"} {
+	for _, text := range []string{
+		"4000000000", "7", "1.5", "rsync:/q/run.sh", "exit", "archived", "yes", "base64", "cpus=2", "q", strings.Repeat("0", 64) + ":7:a",
+	} {
 		d := task.Defaults("p", "rsync:/p/run.sh", "1234")
 		if p.Set(&d, text) == nil && p.Text(&d) != p.Preset() {
 			return text, d

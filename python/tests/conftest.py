@@ -110,3 +110,12 @@ def workers(served):
     workers = Workers(served)
     yield workers
     workers.stop()
+
+
+@pytest.fixture(scope="module")
+def slots(served):
+    """A worker with two slots."""
+    workers = Workers(served)
+    workers.start("--slots", "2")
+    yield workers
+    workers.stop()

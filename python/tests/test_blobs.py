@@ -16,6 +16,7 @@ import pytest
 import tdf
 import tdf.blobs
 import tdf.calls
+import tdf.worker
 import work
 from tdf.blobs import Blobs, Cache, Directory, Lost, name_of
 from conftest import Workers
@@ -243,16 +244,8 @@ def test_many_maps(tmp_path):
 # Arguments and results
 
 
-@pytest.fixture(scope="module")
-def workers(served):
-    workers = Workers(served)
-    workers.start("--slots", "2")
-    yield workers
-    workers.stop()
-
-
 @pytest.fixture
-def executor(client, workers):
+def executor(client, slots):
     with tdf.Executor(client, campaign="blobs", queue="calls") as executor:
         yield executor
 
@@ -329,7 +322,7 @@ def test_what_is_remembered_ends_with_the_array(far, sent):
     assert sent.hashed == [800_000, 800_000, 800_000, 400_000]
 
 
-def test_lost(executor, client, workers):
+def test_lost(executor, client, slots):
     """A call whose blob is lost says what to do, and so does a result."""
     executor.submit(work.square, 2).result()
     array = random(100_000)
@@ -345,13 +338,13 @@ def test_lost(executor, client, workers):
         tdf.executor.result_of({"id": 7, "state": "finished", "outcome": "succeeded", "result": {"pickle": name}}, client.blobs.get)
 
 
-def test_large_initializer(client, workers):
+def test_large_initializer(client, slots):
     data = os.urandom(400_000)
     with tdf.Executor(client, campaign="initialized", queue="calls", initializer=work.set_value, initargs=(data,)) as executor:
         assert executor.submit(work.get_value).result()[0] == data
 
 
-def test_sweep(client, workers):
+def test_sweep(client, slots):
     array = random(100_000)
     campaign = client.sweep([{"n": 1}, {"n": 2}], function=functools.partial(work.scaled, array), campaign="large", queue="calls")
     campaign.wait(check=True)

@@ -17,22 +17,13 @@ import pytest
 
 import tdf
 import work
-from conftest import Workers
 from tdf.calls import PYTHON, header_of
 from tdf.fields import MOST_FIELDS, fields
 from tdf.worker import Calls
 
 
-@pytest.fixture(scope="module")
-def workers(served):
-    workers = Workers(served)
-    workers.start("--slots", "2")
-    yield workers
-    workers.stop()
-
-
 @pytest.fixture
-def sweep(client, workers):
+def sweep(client, slots):
     return functools.partial(client.sweep, queue="calls")
 
 
@@ -138,7 +129,7 @@ def test_refused(sweep, client, monkeypatch):
     assert list(client.tasks(group="refused")) == []
 
 
-def test_inputs_of_others(client, workers):
+def test_inputs_of_others(client, slots):
     """Whoever opens a task chooses its input."""
     def run(data, meta=""):
         task = {"program": "tdf.call", "queue": "calls", "campaign": "others", "input": base64.b64encode(data).decode(), "input_encoding": "base64", "meta": meta}

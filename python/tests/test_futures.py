@@ -31,20 +31,11 @@ import pytest
 
 import tdf
 import work
-from conftest import Workers
 from test_loop import eventually
 
 
-@pytest.fixture(scope="module")
-def workers(served):
-    workers = Workers(served)
-    workers.start("--slots", "2")
-    yield workers
-    workers.stop()
-
-
 @pytest.fixture
-def make(served, workers):
+def make(served, slots):
     with contextlib.ExitStack() as stack:
         yield lambda **options: stack.enter_context(tdf.Executor(served.client(), queue="calls", **options))
 

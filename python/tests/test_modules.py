@@ -8,7 +8,7 @@ import textwrap
 import pytest
 
 import tdf
-from conftest import PYTHON, Workers
+from conftest import PYTHON
 from tdf.modules import Modules
 
 BEGIN = """
@@ -17,16 +17,8 @@ BEGIN = """
     """
 
 
-@pytest.fixture(scope="module")
-def workers(served):
-    workers = Workers(served)
-    workers.start("--slots", "2")
-    yield workers
-    workers.stop()
-
-
 @pytest.fixture
-def project(served, workers, tmp_path):
+def project(served, slots, tmp_path):
     """Writes the files of a project, and runs its script, which prints results."""
 
     def run(script, files=(), **more):
