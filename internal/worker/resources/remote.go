@@ -78,7 +78,10 @@ func Restore(stocks []Stock, whole class.Amounts) (*Pool, error) {
 	for _, s := range stocks {
 		unit := class.CapacityOf(class.Amount{Name: s.Name}).Unit
 		r, left := resource{name: s.Name, unit: unit}, whole.Of(s.Name)
-		if slices.ContainsFunc(p.all, func(of resource) bool { return of.name == s.Name }) {
+		switch {
+		case len(s.Pieces) > class.MaxIndices:
+			return nil, fmt.Errorf("%.100s: want at most %d pieces", s.Name, class.MaxIndices)
+		case slices.ContainsFunc(p.all, func(of resource) bool { return of.name == s.Name }):
 			return nil, fmt.Errorf("%.100q occurs twice", s.Name)
 		}
 		for _, x := range s.Pieces {
@@ -88,6 +91,9 @@ func Restore(stocks []Stock, whole class.Amounts) (*Pool, error) {
 			}
 			left -= x.Free
 			r.indices = append(r.indices, index{x.Label, x.Node, x.Free})
+		}
+		if whole.Of(s.Name) == 0 {
+			continue // so that p.all is short, whatever the worker says
 		}
 		if s.Name == class.GPUs {
 			p.variable = s.Variable

@@ -2,6 +2,7 @@ package resources
 
 import (
 	"encoding/json"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -67,6 +68,13 @@ func TestHostileStocks(t *testing.T) {
 		_, err := Restore(all, whole)
 		expect.True(t, err != nil, text)
 	}
+	many := make([]Stock, 100_000) // of names that the worker does not offer
+	for i := range many {
+		many[i].Name = strconv.Itoa(i)
+	}
+	expect.Len(t, expect.Result(Restore(many, whole)).Value(t).all, len(whole))
+	_, err := Restore([]Stock{{Name: class.CPUs, Pieces: make([]Piece, class.MaxIndices+1)}}, whole)
+	expect.Fails(t, err, "want at most")
 	p := expect.Result(Restore(StocksOf(class.CapacitiesOf(whole)), whole)).Value(t)
 	expect.Equal(t, p.Free(), class.CapacitiesOf(whole))
 	for _, m := range []Machine{
