@@ -157,8 +157,9 @@ func (s *Store) claim(ctx context.Context, r ClaimParams) (ClaimResult, []int64,
 	}
 	for tries := 1; ; tries++ {
 		start := time.Now()
-		args, queues := s.claimArgs(r, tries > mostStale)
-		reply, err := s.callClaim(ctx, &r, args, claimForm(len(queues)))
+		anyway := tries > mostStale
+		args, queues := s.claimArgs(r, anyway)
+		reply, err := s.callClaim(ctx, &r, args, anyway, claimForm(len(queues)))
 		if err != nil {
 			return ClaimResult{}, nil, err
 		}
@@ -174,7 +175,7 @@ func (s *Store) claim(ctx context.Context, r ClaimParams) (ClaimResult, []int64,
 			s.countClaims(&c)
 		}
 		c.Sent = start
-		if !c.Stale || len(c.Claims) > 0 || tries > mostStale || ctx.Err() != nil {
+		if !c.Stale || len(c.Claims) > 0 || anyway || ctx.Err() != nil {
 			c.More = c.More || c.Stale
 			return c, overdue, nil
 		}

@@ -69,10 +69,12 @@ func (c *ClaimCall) sequence() uint64 { return uint64((c.number*maxAttempts + c.
 
 func (c *ClaimCall) next() { c.attempt = min(c.attempt+1, maxAttempts-1) }
 
-// callClaim runs claim.lua.
-func (s *Store) callClaim(ctx context.Context, r *ClaimParams, args func(int, uint64) []any, form conn.ReplyForm) (any,
-	error,
-) {
+// callClaim runs claim.lua. An attempt that finds nothing is followed by the next one. But if there are requirements that
+// Go has not seen, Redis has stored no answer: the attempt goes on, so that another client that makes it meanwhile gets
+// no other answer. With anyway, Redis stores each answer.
+func (s *Store) callClaim(ctx context.Context, r *ClaimParams, args func(int, uint64) []any, anyway bool,
+	form conn.ReplyForm,
+) (any, error) {
 	keys := s.claimKeys(r.offer())
 	if r.Call == nil {
 		return s.Call(ctx, claimTasks, lua.Claim, keys, args, form)
@@ -80,8 +82,10 @@ func (s *Store) callClaim(ctx context.Context, r *ClaimParams, args func(int, ui
 	keys[0] = s.Keys.Calls(r.Call.session)
 	for {
 		reply, err := s.Run(ctx, claimTasks, lua.Claim, keys, args(claimSlot, r.Call.sequence()), form)
+		parts := conn.List(reply)
 		switch {
-		case err == nil && len(conn.List(conn.List(reply)[claimReplyClaims])) == 0:
+		case err == nil && !anyway && conn.Text(parts[claimReplySeen]) != "": // the attempt goes on
+		case err == nil && len(conn.List(parts[claimReplyClaims])) == 0:
 			r.Call.next()
 		// Another client has made a later attempt, or a later claim.
 		case err != nil && strings.Contains(err.Error(), "TDFSTALE"):

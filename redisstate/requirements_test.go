@@ -256,3 +256,24 @@ func TestLearningFromAnOldNumber(t *testing.T) {
 	expect.Len(t, s.Redis.HGetAll(t.Context(), s.servesKey(&offer)).Val(), 0)
 	expect.Equal(t, slices.Sorted(slices.Values(claimedIDs(claimFor(t, s, 5, offer)))), ids)
 }
+
+// Two processes repeat a claim, and both find a requirement that they do not know. Both get the task, although one of them
+// claims it while the other compares requirements.
+func TestRepeatedClaimMeetsANewRequirement(t *testing.T) {
+	s := newStore(t)
+	other := connect(t, s.Addr, s.Keys.Namespace())
+	mustOpen(t, s, placed("a", 0))
+	offer := offerOf("a")
+	claim := func(by *Store) []Claim {
+		call := expect.Result(by.ClaimCall(t.Context(), "session", 1)).Value(t)
+		r := ClaimParams{Worker: "w", Most: 1, Lease: 60, Call: call, IDs: "c", Offer: &offer}
+		return expect.Result(by.Claim(t.Context(), r)).Value(t).Claims
+	}
+	var first []Claim
+	compares := func(c redis.Cmder) bool { return len(c.Args()) > 3 && c.Args()[3] == s.servesKey(&offer) }
+	other.Redis.AddHook(once(compares, func() { first = claim(s) }))
+	again := claim(other)
+	expect.MustLen(t, first, 1)
+	expect.MustLen(t, again, 1)
+	expect.Equal(t, again[0].ID, first[0].ID)
+}
