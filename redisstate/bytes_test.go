@@ -24,16 +24,15 @@ func TestOnlyTextsAreReadAtAnyLength(t *testing.T) {
 	for _, name := range slices.Concat(short, texts) {
 		must(t, s.Redis.HSet(t.Context(), s.Keys.Task(1), name, long).Err())
 	}
-	asked := question{id: 1, names: slices.Concat(short, texts)}
-	read := map[string]string{}
-	n, err := s.readLong(t.Context(), []question{asked}, 1<<30, validLength, func(_ int, name, value string, length int) {
+	names, read := slices.Concat(short, texts), map[string]string{}
+	n, err := s.ReadLong(t.Context(), 1, names, func(_ int, name, value string, length int) {
 		expect.Equal(t, length, len(long), name, "bytes reported")
 		read[name] = value
 	})
 	expect.NoError(t, err, n)
 	expect.Equal(t, n, 1)
-	expect.Equal(t, len(read), len(asked.names), n)
-	for i, name := range asked.names {
+	expect.Equal(t, len(read), len(names), n)
+	for i, name := range names {
 		want := long
 		if i < len(short) {
 			want = ""

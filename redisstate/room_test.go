@@ -26,9 +26,7 @@ func limitTasks(t *testing.T, s *Store, value string) {
 
 // forgetRoom makes the client read the settings and the memory again.
 func forgetRoom(s *Store) {
-	s.room.mu.Lock()
-	defer s.room.mu.Unlock()
-	s.room.read = time.Time{}
+	s.SetRoomRead(time.Time{})
 }
 
 // tooMany reports whether err is the error of an open that max_tasks refuses.
@@ -263,9 +261,7 @@ func TestClaimsWaitForMemory(t *testing.T) {
 func TestRoomCostsNoCommandPerCall(t *testing.T) {
 	s := connect(t, redistest.Start(t).Addr, "ns")
 	mustOpen(t, s, define("x"))
-	s.room.mu.Lock()
-	s.room.read = time.Now().Add(time.Hour) // the values stay fresh during the test
-	s.room.mu.Unlock()
+	s.SetRoomRead(time.Now().Add(time.Hour)) // the values stay fresh during the test
 	must(t, s.Redis.ConfigResetStat(t.Context()).Err())
 	for range 20 {
 		mustOpen(t, s, define("x"))
@@ -279,10 +275,10 @@ func TestRoomCostsNoCommandPerCall(t *testing.T) {
 func TestClaimsReadTheMemoryOfARedisWithoutLimitRarely(t *testing.T) {
 	s := connect(t, redistest.Start(t).Addr, redistest.Namespace(t))
 	now := time.Now()
-	s.room.clock = func() time.Time { return now }
+	s.SetRoomClock(func() time.Time { return now })
 	reads := func(age time.Duration) int {
 		t.Helper()
-		s.room.read = now.Add(-age)
+		s.SetRoomRead(now.Add(-age))
 		before := commandCalls(t, s, "info")
 		expect.Result(s.Claim(t.Context(), ClaimParams{Worker: "w", Most: 1, Lease: 60})).OK(t)
 		return commandCalls(t, s, "info") - before - 1 // commandCalls itself reads INFO

@@ -37,7 +37,7 @@ func sizedTasks() []task.Hash {
 func TestSizedTasksAreReadAsOthers(t *testing.T) {
 	s := newStore(t)
 	careful := connect(t, s.Addr, s.Keys.Namespace())
-	careful.sizeless.Store(true)
+	careful.SetSizeless()
 	var ids []int64
 	for i, h := range sizedTasks() {
 		ids = append(ids, int64(i+1))

@@ -80,10 +80,7 @@ func TestWalkCounts(t *testing.T) {
 		ids, page, done, err := s.Walk(t.Context(), WalkPage{}, 500)
 		expect.NoError(t, err, "with the last id", last)
 		expect.True(t, !done, "with the last id", last, len(ids), "ids, and the next page", page, err)
-		expect.Equal(t, page.id == 0, sparse, "with the last id", last)
-		if !sparse {
-			expect.Len(t, ids, 500, "with the last id", last)
-		}
+		expect.Equal(t, len(ids) == 500, !sparse, "with the last id", last)
 	}
 }
 

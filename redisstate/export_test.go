@@ -1,0 +1,26 @@
+package redisstate
+
+import (
+	"context"
+	"time"
+)
+
+// ReadLong reads properties of one task, whatever their lengths.
+func (s *Store) ReadLong(ctx context.Context, id int64, names []string,
+	put func(i int, name, value string, length int),
+) (int, error) {
+	return s.readLong(ctx, []question{{id, names}}, 1<<30, validLength, put)
+}
+
+// SetRoomRead changes when the Store has read the settings and the memory of Redis.
+func (s *Store) SetRoomRead(at time.Time) {
+	s.room.mu.Lock()
+	defer s.room.mu.Unlock()
+	s.room.read = at
+}
+
+// SetRoomClock replaces the clock for the age of these values.
+func (s *Store) SetRoomClock(clock func() time.Time) { s.room.clock = clock }
+
+// SetSizeless makes the Store read tasks as if Redis did not report their sizes.
+func (s *Store) SetSizeless() { s.sizeless.Store(true) }
