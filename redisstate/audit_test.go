@@ -1,4 +1,4 @@
-package redisstate
+package redisstate_test
 
 import (
 	"context"
@@ -14,6 +14,7 @@ import (
 	"github.com/tdf-framework/tdf/internal/redistest"
 	"github.com/tdf-framework/tdf/internal/rules"
 	"github.com/tdf-framework/tdf/internal/task"
+	"github.com/tdf-framework/tdf/redisstate"
 	"github.com/tdf-framework/tdf/redisstate/counts"
 	"github.com/tdf-framework/tdf/redisstate/lua"
 )
@@ -76,7 +77,7 @@ func TestCheckFindsAndRepairRepairs(t *testing.T) {
 		expect.Result(s.Repair(ctx, "repair", findings)).Is(t, 1, c.problem, "repaired")
 		mustBeSound(t, s)
 		if c.find != "" {
-			expect.True(t, slices.Contains(FindKinds, c.find), c.find)
+			expect.True(t, slices.Contains(redisstate.FindKinds, c.find), c.find)
 			finds[counts.CountFind+c.find]++
 		}
 		if c.want != task.None {
@@ -245,11 +246,11 @@ func TestIDsAreFreeOnesEvenWithoutTheCounter(t *testing.T) {
 func TestRenewalVoidsARepair(t *testing.T) {
 	s := newStore(t)
 	mustOpen(t, s, define("x"))
-	c := expect.Result(s.Claim(t.Context(), ClaimParams{Worker: "w", Most: 1, Lease: 1e-6})).Value(t)
+	c := expect.Result(s.Claim(t.Context(), redisstate.ClaimParams{Worker: "w", Most: 1, Lease: 1e-6})).Value(t)
 	s.Redis.ZRem(t.Context(), s.Keys.Due(), 1)
 	findings := expect.Result(s.Check(t.Context())).Value(t)
 	expect.MustLen(t, findings, 1)
-	renewed := expect.Result(s.Renew(t.Context(), 60, LeaseRenewal{ID: 1, Claim: c.Claims[0].ID, Until: task.Never})).Value(t)
+	renewed := expect.Result(s.Renew(t.Context(), 60, redisstate.LeaseRenewal{ID: 1, Claim: c.Claims[0].ID, Until: task.Never})).Value(t)
 	expect.NoError(t, renewed.Lost[0])
 	expect.Result(s.Repair(t.Context(), "repair", findings)).Is(t, 0, "repaired")
 }

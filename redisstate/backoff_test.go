@@ -1,4 +1,4 @@
-package redisstate
+package redisstate_test
 
 import (
 	"fmt"
@@ -7,6 +7,7 @@ import (
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/rules"
 	"github.com/tdf-framework/tdf/internal/task"
+	"github.com/tdf-framework/tdf/redisstate"
 )
 
 // After a failed or timed out round, no worker can claim the task before the end of its wait (docs/lifecycle.md,
@@ -15,7 +16,7 @@ func TestBackoff(t *testing.T) {
 	t.Parallel()
 	for _, timesOut := range []bool{false, true} {
 		t.Run(fmt.Sprint("timeout ", timesOut), func(t *testing.T) {
-			onEach(t, func(t *testing.T, s *Store) {
+			onEach(t, func(t *testing.T, s *redisstate.Store) {
 				d := define("x")
 				d.MaxFails, d.MaxTimeouts, d.Backoff, d.BackoffMax = 1, 1, 1000, 500
 				id := mustOpen(t, s, d)[0]
@@ -27,7 +28,7 @@ func TestBackoff(t *testing.T) {
 					mustSettle(t, s, id)
 				}
 
-				got := expect.Result(s.Claim(t.Context(), ClaimParams{Worker: "w", Most: 1, Lease: 30})).Value(t)
+				got := expect.Result(s.Claim(t.Context(), redisstate.ClaimParams{Worker: "w", Most: 1, Lease: 30})).Value(t)
 				expect.MustLen(t, got.Claims, 0)
 				waiting := read(t, s, id)
 				wait := got.Next.Sub(got.Now)

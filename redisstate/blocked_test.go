@@ -1,4 +1,4 @@
-package redisstate
+package redisstate_test
 
 import (
 	"fmt"
@@ -10,12 +10,13 @@ import (
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/redistest"
 	"github.com/tdf-framework/tdf/internal/task"
+	"github.com/tdf-framework/tdf/redisstate"
 )
 
 // Each distinct request is a requirement. A worker finds a task behind very many requirements whose tasks do not fit in what
 // it has free, and its claims end.
 func TestTaskBehindManyBlockedRequests(t *testing.T) {
-	onEach(t, func(t *testing.T, s *Store) {
+	onEach(t, func(t *testing.T, s *redisstate.Store) {
 		var all []task.Properties
 		n := 800
 		if conntest.OnEmbedded(t) { // where a claim compares fewer requests
@@ -36,7 +37,7 @@ func TestTaskBehindManyBlockedRequests(t *testing.T) {
 			now := time.Now()
 			redistest.Age(t, s.Redis, s.Keys.Key(""), -now.Sub(last).Seconds()) // the worker is kept for none
 			last = now
-			c := expect.Result(s.Claim(t.Context(), ClaimParams{Worker: "w", Most: 5, Lease: 60, Free: free, Whole: whole})).Value(t)
+			c := expect.Result(s.Claim(t.Context(), redisstate.ClaimParams{Worker: "w", Most: 5, Lease: 60, Free: free, Whole: whole})).Value(t)
 			got, more = append(got, requests(c)...), c.More || len(c.Claims) > 0
 		}
 		expect.Equal(t, got, []string{"cpus=1 memory=1G"})
@@ -45,7 +46,7 @@ func TestTaskBehindManyBlockedRequests(t *testing.T) {
 
 // A kept worker leaves a wake token for the tasks that it does not claim.
 func TestKeptWorkerWakesOthers(t *testing.T) {
-	onEach(t, func(t *testing.T, s *Store) {
+	onEach(t, func(t *testing.T, s *redisstate.Store) {
 		mustOpen(t, s, asking(t, "cpus=8"))
 		small(t, s, 3)
 		keptWorker(t, s, "a", "cpus=2")
@@ -59,13 +60,13 @@ func TestKeptWorkerWakesOthers(t *testing.T) {
 
 // If the answer to a claim is lost, the repeated call gets the same tasks with their requests, however much is free now.
 func TestRepeatedClaimWithResources(t *testing.T) {
-	onEach(t, func(t *testing.T, s *Store) {
+	onEach(t, func(t *testing.T, s *redisstate.Store) {
 		for _, request := range []string{"cpus=2", "gpus=1 or cpus=4", "cpus=2"} {
 			mustOpen(t, s, asking(t, request))
 		}
-		claim := func(free string) ClaimResult {
+		claim := func(free string) redisstate.ClaimResult {
 			call := expect.Result(s.ClaimCall(t.Context(), "session", 1)).Value(t)
-			r := ClaimParams{Worker: "w", Most: 5, Lease: 60, Call: call, IDs: "c", Free: capacities(t, free, 8), Whole: capacities(t, "cpus=6", 8)}
+			r := redisstate.ClaimParams{Worker: "w", Most: 5, Lease: 60, Call: call, IDs: "c", Free: capacities(t, free, 8), Whole: capacities(t, "cpus=6", 8)}
 			return expect.Result(s.Claim(t.Context(), r)).Value(t)
 		}
 		first, again := claim("cpus=6"), claim("cpus=1")

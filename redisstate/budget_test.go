@@ -1,4 +1,4 @@
-package redisstate
+package redisstate_test
 
 import (
 	"fmt"
@@ -10,6 +10,7 @@ import (
 	"github.com/tdf-framework/tdf/internal/redistest"
 	"github.com/tdf-framework/tdf/internal/rules"
 	"github.com/tdf-framework/tdf/internal/task"
+	"github.com/tdf-framework/tdf/redisstate"
 	"github.com/tdf-framework/tdf/redisstate/lua"
 )
 
@@ -42,15 +43,15 @@ func TestCallsThatTakeTooLongContinue(t *testing.T) {
 		definitions = append(definitions, define(fmt.Sprint(i)))
 	}
 	mustOpen(t, s, definitions...)
-	first := expect.Result(s.Claim(t.Context(), ClaimParams{Worker: "w", Most: tasks, Lease: 3600})).Value(t)
+	first := expect.Result(s.Claim(t.Context(), redisstate.ClaimParams{Worker: "w", Most: tasks, Lease: 3600})).Value(t)
 	expect.MustTrue(t, len(first.Claims) < tasks, "claimed", len(first.Claims), "more", first.More)
 	expect.MustTrue(t, first.More, "claimed", len(first.Claims), "more", first.More)
 	claims := append(first.Claims, mustClaim(t, s, tasks)...)
 	expect.MustLen(t, claims, tasks)
 	expect.MustEqual(t, claims[tasks-1].Task.ID, tasks)
-	renewals, moves := make([]LeaseRenewal, tasks), make([]rules.Move, tasks)
+	renewals, moves := make([]redisstate.LeaseRenewal, tasks), make([]rules.Move, tasks)
 	for i, c := range claims {
-		renewals[i] = LeaseRenewal{ID: c.Task.ID, Claim: c.ID, Until: task.Never}
+		renewals[i] = redisstate.LeaseRenewal{ID: c.Task.ID, Claim: c.ID, Until: task.Never}
 		moves[i], _ = rules.Execute(c.Task, c.ID, rules.Result{Exit: "0", Output: fmt.Sprint(i)})
 	}
 	renewals[60].Claim = "another"
@@ -124,12 +125,12 @@ func TestSlowClaimsStop(t *testing.T) {
 // If a script has used up its time budget, it stops before it has carried out all units.
 func TestACallThatTakesTooLongIsCut(t *testing.T) {
 	s := connect(t, redistest.Start(t).Addr, redistest.Namespace(t))
-	var units []Unit
+	var units []redisstate.Unit
 	for i := range 100 {
-		units = append(units, Unit{Open: []task.Properties{define(fmt.Sprint(i))}})
+		units = append(units, redisstate.Unit{Open: []task.Properties{define(fmt.Sprint(i))}})
 	}
 	withoutTime(t)
-	done := expect.Result(s.transact(t.Context(), "m", units, true)).Value(t)
+	done := expect.Result(redisstate.Transact(s, t.Context(), "m", units, true)).Value(t)
 	expect.MustTrue(t, len(done) != 0, len(done), "units of", len(units), "were done")
 	expect.MustTrue(t, len(done) <= 32, len(done), "units of", len(units), "were done")
 	expect.Equal(t, int(s.Redis.ZCard(t.Context(), s.Keys.List(task.Open)).Val()), len(done), "tasks, but … units")
@@ -140,14 +141,14 @@ func TestManyUpdatesComeInOrder(t *testing.T) {
 	s := newStore(t)
 	mustOpen(t, s, define("a"), define("b"))
 	claims := mustClaim(t, s, 2)
-	lines := make([]string, 2*maxUpdatesPerCall+7)
+	lines := make([]string, 2*redisstate.MaxUpdatesPerCall+7)
 	for i := range lines {
 		lines[i] = fmt.Sprint(i)
 	}
 	for range 2 {
 		renewed, err := s.Renew(t.Context(), 60,
-			LeaseRenewal{ID: 1, Claim: claims[0].ID, Until: task.Never, Report: LiveReport{Updates: lines, FirstUpdate: 1}},
-			LeaseRenewal{ID: 2, Claim: "another", Until: task.Never, Report: LiveReport{Updates: lines, FirstUpdate: 1}})
+			redisstate.LeaseRenewal{ID: 1, Claim: claims[0].ID, Until: task.Never, Report: redisstate.LiveReport{Updates: lines, FirstUpdate: 1}},
+			redisstate.LeaseRenewal{ID: 2, Claim: "another", Until: task.Never, Report: redisstate.LiveReport{Updates: lines, FirstUpdate: 1}})
 		expect.NoError(t, err)
 		expect.NoError(t, renewed.Lost[0])
 		expect.MustTrue(t, renewed.Lost[1] != nil, renewed.Lost, err)

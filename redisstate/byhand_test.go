@@ -1,4 +1,4 @@
-package redisstate
+package redisstate_test
 
 import (
 	"errors"
@@ -11,6 +11,7 @@ import (
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/rules"
 	"github.com/tdf-framework/tdf/internal/task"
+	"github.com/tdf-framework/tdf/redisstate"
 	"github.com/tdf-framework/tdf/redisstate/presence"
 )
 
@@ -22,8 +23,8 @@ func TestRemoveLeavesNothing(t *testing.T) {
 	ids := mustOpen(t, s, d, d)
 	before := dump(t, s)
 	c := mustClaim(t, s, 1)[0]
-	_, err := s.Renew(t.Context(), 60, LeaseRenewal{
-		ID: c.Task.ID, Claim: c.ID, Until: task.Never, Report: LiveReport{Updates: []string{"one"}, FirstUpdate: 1},
+	_, err := s.Renew(t.Context(), 60, redisstate.LeaseRenewal{
+		ID: c.Task.ID, Claim: c.ID, Until: task.Never, Report: redisstate.LiveReport{Updates: []string{"one"}, FirstUpdate: 1},
 	})
 	must(t, err)
 	must(t, s.Follow(t.Context(), ids[0]))
@@ -48,7 +49,7 @@ func TestNothingRevivesARemovedTask(t *testing.T) {
 	mustMove(t, s, 1, rules.Cancel)
 	mustMove(t, s, 1, rules.Remove)
 	before := dump(t, s)
-	renewed := expect.Result(s.Renew(t.Context(), 60, LeaseRenewal{ID: 1, Claim: c.ID, Until: task.Never})).Value(t)
+	renewed := expect.Result(s.Renew(t.Context(), 60, redisstate.LeaseRenewal{ID: 1, Claim: c.ID, Until: task.Never})).Value(t)
 	expect.Fails(t, renewed.Lost[0], "", "the lease was renewed")
 	execute, _ := rules.Execute(c.Task, c.ID, rules.Result{Output: "late", Exit: "0"})
 	outcomes := expect.Result(s.Execute(t.Context(), "w", execute)).Value(t)
@@ -89,18 +90,18 @@ func TestChangeOfTimes(t *testing.T) {
 	expect.Equal(t, inputs(mustClaim(t, s, 3)), "later c", "claimed")
 	got := s.Redis.HExists(t.Context(), s.Keys.Task(ids[0]), "fail_on").Val()
 	expect.True(t, !got, "the default of fail_on was written")
-	c := expect.Result(s.Claim(t.Context(), ClaimParams{Worker: "w", Most: 1, Lease: 60})).Value(t)
+	c := expect.Result(s.Claim(t.Context(), redisstate.ClaimParams{Worker: "w", Most: 1, Lease: 60})).Value(t)
 	expect.Len(t, c.Claims, 0)
 	expect.Equal(t, c.Next, later)
 }
 
 // If a task was requeued for other workers, its former worker cannot claim it again. Other workers can claim it.
 func TestRequeueElsewhere(t *testing.T) {
-	onEach(t, func(t *testing.T, s *Store) {
+	onEach(t, func(t *testing.T, s *redisstate.Store) {
 		mustOpen(t, s, define("x"))
 		claim := func(worker string) int {
 			t.Helper()
-			c := expect.Result(s.Claim(t.Context(), ClaimParams{Worker: worker, Most: 1, Lease: 60})).Value(t)
+			c := expect.Result(s.Claim(t.Context(), redisstate.ClaimParams{Worker: worker, Most: 1, Lease: 60})).Value(t)
 			return len(c.Claims)
 		}
 		for _, worker := range []string{"w.1", "w.11"} {
@@ -137,7 +138,7 @@ func TestClaimPassesTasksThatMustNotRunHere(t *testing.T) {
 	}
 	got := 0
 	for range 100 { // several claims, because each claim stops after some milliseconds
-		c := expect.Result(s.Claim(t.Context(), ClaimParams{Worker: "w", Most: 10, Lease: 60})).Value(t)
+		c := expect.Result(s.Claim(t.Context(), redisstate.ClaimParams{Worker: "w", Most: 10, Lease: 60})).Value(t)
 		got += len(c.Claims)
 	}
 	expect.True(t, got != 0, "no task was claimed")
@@ -154,7 +155,7 @@ func TestConcurrentChangesAreRefused(t *testing.T) {
 	must(t, errors.Join(err, err2))
 	mustApply(t, s, first, nil)
 	before := dump(t, s)
-	outcomes, err := s.Apply(t.Context(), "other", Unit{Moves: []rules.Move{second}})
+	outcomes, err := s.Apply(t.Context(), "other", redisstate.Unit{Moves: []rules.Move{second}})
 	must(t, err)
 	expect.True(t, errors.As(outcomes[0].Err, new(*rules.StateError)), outcomes[0].Err)
 	expect.Equal(t, changed(t, before, dump(t, s)), "")
@@ -162,7 +163,7 @@ func TestConcurrentChangesAreRefused(t *testing.T) {
 	second, err = rules.Change(seen, task.Changes{Timeout: new(task.Seconds(5).Std()), EndBefore: new(task.Time(9e9).Std())})
 	mustApply(t, s, second, err)
 	mustBeSound(t, s)
-	loaded := expect.Result(s.Read(t.Context(), []int64{id}, Want{Fields: Rules})).Value(t)
+	loaded := expect.Result(s.Read(t.Context(), []int64{id}, redisstate.Want{Fields: redisstate.Rules})).Value(t)
 	got := loaded[0].Task
 	expect.Equal(t, got.Revision, 2)
 	expect.Equal(t, got.Timeout, 5)
@@ -185,7 +186,7 @@ func TestReopenWithChanges(t *testing.T) {
 }
 
 func TestDrain(t *testing.T) {
-	onEach(t, func(t *testing.T, s *Store) {
+	onEach(t, func(t *testing.T, s *redisstate.Store) {
 		w := presence.WorkerInfo{Name: "w", Host: "h", PID: 5, Lease: 60, State: "working", Slots: 2, Runs: []int64{3, 4}, Version: "v1"}
 		expect.True(t, !expect.Result(s.Drain(t.Context(), "w", "me")).Value(t))
 		must(t, took(s.TakeName(t.Context(), w, presence.PriorOwner{})))
@@ -221,8 +222,8 @@ func TestRenewWithForeignValues(t *testing.T) {
 	must(t, s.Redis.HSet(t.Context(), s.Keys.Task(1), "deadline", "soon", "lease", "odd").Err())
 	must(t, s.Redis.XAdd(t.Context(), &redis.XAddArgs{Stream: s.Keys.UpdatesPrefix() + "1", Values: []string{"line", "x"}}).Err())
 	due := s.Redis.ZScore(t.Context(), s.Keys.Due(), "1").Val()
-	renewed, err := s.Renew(t.Context(), 7200, LeaseRenewal{
-		ID: 1, Claim: c.ID, Until: task.Never, Report: LiveReport{Updates: []string{"one"}, FirstUpdate: 1},
+	renewed, err := s.Renew(t.Context(), 7200, redisstate.LeaseRenewal{
+		ID: 1, Claim: c.ID, Until: task.Never, Report: redisstate.LiveReport{Updates: []string{"one"}, FirstUpdate: 1},
 	})
 	must(t, err)
 	expect.True(t, renewed.Lost[0] == nil, renewed.Lost[0])
@@ -233,23 +234,23 @@ func TestRenewWithForeignValues(t *testing.T) {
 // EachDependency gives out each task of a group once, even if a manager archives the tasks meanwhile.
 func TestDependenciesArchivedMeanwhile(t *testing.T) {
 	s := newStore(t)
-	n := groupIDsPerPage + 50
+	n := redisstate.GroupIDsPerPage + 50
 	ids := mustOpen(t, s, ofGroup("g", n)...)
 	waiting := define("x")
 	waiting.AfterAny = &task.Dependencies{Group: "g"}
 	last := mustOpen(t, s, waiting)[0]
 	moveAll := func(ids []int64, decide func(t *task.Task) (rules.Move, error)) {
-		stored := expect.Result(s.Read(t.Context(), ids, Want{Fields: Whole})).Value(t)
+		stored := expect.Result(s.Read(t.Context(), ids, redisstate.Want{Fields: redisstate.Whole})).Value(t)
 		var moves []rules.Move
 		for _, x := range stored {
 			m := expect.Result(decide(x.Task)).Value(t)
 			moves = append(moves, m)
 		}
-		expect.Result(s.Apply(t.Context(), "m", unitsOf(moves)...)).OK(t)
+		expect.Result(s.Apply(t.Context(), "m", redisstate.UnitsOf(moves)...)).OK(t)
 	}
 	moveAll(ids, rules.Cancel)
 	seen := map[int64]int{}
-	left, err := s.EachDependency(t.Context(), last, func(x Stored) bool {
+	left, err := s.EachDependency(t.Context(), last, func(x redisstate.Stored) bool {
 		if seen[x.ID]++; len(seen) == 1 {
 			moveAll(ids[:500], rules.Archive)
 			moveAll(ids[n-10:], rules.Archive)

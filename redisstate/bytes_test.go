@@ -1,4 +1,4 @@
-package redisstate
+package redisstate_test
 
 import (
 	"context"
@@ -13,12 +13,13 @@ import (
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/redistest"
 	"github.com/tdf-framework/tdf/internal/task"
+	"github.com/tdf-framework/tdf/redisstate"
 )
 
 // Logs, outputs and checkpoints are read at any length. Other properties are read only if they are short.
 func TestOnlyTextsAreReadAtAnyLength(t *testing.T) {
 	s := newStore(t)
-	long := strings.Repeat("x", longestField+1)
+	long := strings.Repeat("x", redisstate.LongestField+1)
 	short := []string{"input", "meta", "source", "program", "group", "0:worker", "0:progress", "output", "logs"}
 	texts := []string{"log", task.FieldCheckpoint, "0:output", "17:error", "0:tail", "0:result"}
 	for _, name := range slices.Concat(short, texts) {
@@ -46,12 +47,12 @@ func TestLongFactsOfManyRounds(t *testing.T) {
 	s := newStore(t)
 	const many = 30
 	h := rounds(plain, many)
-	for _, name := range slices.DeleteFunc(slices.Clone(factFields), func(name string) bool { return name == "state" || name == "round" }) {
-		h[name] = strings.Repeat("x", longestField)
+	for _, name := range slices.DeleteFunc(slices.Clone(redisstate.FactFields), func(name string) bool { return name == "state" || name == "round" }) {
+		h[name] = strings.Repeat("x", redisstate.LongestField)
 	}
 	for i := range many {
-		for _, name := range roundFacts {
-			h[task.RoundField(i, name)] = strings.Repeat("x", longestField)
+		for _, name := range redisstate.RoundFacts {
+			h[task.RoundField(i, name)] = strings.Repeat("x", redisstate.LongestField)
 		}
 	}
 	for name, value := range h {
@@ -59,15 +60,15 @@ func TestLongFactsOfManyRounds(t *testing.T) {
 	}
 	l := &load{}
 	s.Redis.AddHook(l)
-	for _, want := range []Want{{Fields: Whole}, {Fields: Facts | Rules, Rounds: LastRounds(many)}} {
+	for _, want := range []redisstate.Want{{Fields: redisstate.Whole}, {Fields: redisstate.Facts | redisstate.Rules, Rounds: redisstate.LastRounds(many)}} {
 		expect.Fails(t, expect.Result(s.ReadOne(t.Context(), 1, want)).Value(t).Invalid, "")
 	}
-	expect.True(t, l.bytes <= 2*readAtOnce, "one answer had", l.bytes, "bytes")
-	for _, name := range roundFacts { // the longest valid values
-		h[task.RoundField(3, name)] = strings.Repeat("1", longestFact)
+	expect.True(t, l.bytes <= 2*redisstate.ReadAtOnce, "one answer had", l.bytes, "bytes")
+	for _, name := range redisstate.RoundFacts { // the longest valid values
+		h[task.RoundField(3, name)] = strings.Repeat("1", redisstate.LongestFact)
 		must(t, s.Redis.HSet(t.Context(), s.Keys.Task(1), task.RoundField(3, name), h[task.RoundField(3, name)]).Err())
 	}
-	if x, err := s.ReadOne(t.Context(), 1, Want{Fields: Facts, Rounds: OneRound(3)}); err != nil || x.Task.Rounds.At(3).Worker != h["3:worker"] {
+	if x, err := s.ReadOne(t.Context(), 1, redisstate.Want{Fields: redisstate.Facts, Rounds: redisstate.OneRound(3)}); err != nil || x.Task.Rounds.At(3).Worker != h["3:worker"] {
 		t.Errorf("read %v, %v", x, err)
 	}
 }
@@ -86,7 +87,7 @@ func TestShortPropertiesAreReadAtOnce(t *testing.T) {
 	}
 	calls := func() (values, lengths int) {
 		must(t, s.Redis.ConfigResetStat(t.Context()).Err())
-		stored := expect.Result(s.Read(t.Context(), ids, Want{Fields: Rules})).Value(t)
+		stored := expect.Result(s.Read(t.Context(), ids, redisstate.Want{Fields: redisstate.Rules})).Value(t)
 		expect.MustLen(t, stored, tasks)
 		expect.MustEqual(t, stored[tasks-1].Task.Current().Exit, "0")
 		return commandCalls(t, s, "hmget"), commandCalls(t, s, "hstrlen")
@@ -94,7 +95,7 @@ func TestShortPropertiesAreReadAtOnce(t *testing.T) {
 	if values, lengths := calls(); values != 3*tasks || lengths != 2*tasks {
 		t.Errorf("%d commands for values and %d for the lengths of errors", values, lengths)
 	}
-	must(t, s.Redis.HSet(t.Context(), s.Keys.Task(1), "group", strings.Repeat("x", longestField+1)).Err())
+	must(t, s.Redis.HSet(t.Context(), s.Keys.Task(1), "group", strings.Repeat("x", redisstate.LongestField+1)).Err())
 	if values, lengths := calls(); values != 3*tasks || lengths < 11*(tasks-1) {
 		t.Errorf("after a value that is too long: %d commands for values and %d for lengths", values, lengths)
 	}
@@ -120,7 +121,7 @@ func (m *meter) Read(p []byte) (int, error) {
 }
 
 // useMeters replaces the connections of a Store by meters. It returns the maximum that the meters record.
-func useMeters(t testing.TB, s *Store) (most *atomic.Int64) {
+func useMeters(t testing.TB, s *redisstate.Store) (most *atomic.Int64) {
 	most = &atomic.Int64{}
 	options := *s.Redis.Options()
 	options.Dialer = func(ctx context.Context, network, addr string) (net.Conn, error) {
@@ -148,7 +149,7 @@ func TestLargeTasksAfterSmallTasks(t *testing.T) {
 	})
 	must(t, err)
 	most := useMeters(t, s)
-	expect.Len(t, expect.Result(s.Read(t.Context(), ids, Want{Fields: Whole})).Value(t), len(ids))
+	expect.Len(t, expect.Result(s.Read(t.Context(), ids, redisstate.Want{Fields: redisstate.Whole})).Value(t), len(ids))
 	expect.Compare(t, most.Load(), ">=", 1<<20)
-	expect.Compare(t, most.Load(), "<=", readAtOnce)
+	expect.Compare(t, most.Load(), "<=", redisstate.ReadAtOnce)
 }

@@ -1,4 +1,4 @@
-package redisstate
+package redisstate_test
 
 import (
 	"fmt"
@@ -13,9 +13,10 @@ import (
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/rules"
 	"github.com/tdf-framework/tdf/internal/task"
+	"github.com/tdf-framework/tdf/redisstate"
 )
 
-func inputs(claims []Claim) string {
+func inputs(claims []redisstate.Claim) string {
 	var all []string
 	for _, c := range claims {
 		all = append(all, c.Task.Input)
@@ -54,7 +55,7 @@ func TestClaimWaitsForStartAfter(t *testing.T) {
 	later := define("later")
 	later.StartAfter = now.Add(1000)
 	mustOpen(t, s, later, define("now"), later)
-	c := expect.Result(s.Claim(t.Context(), ClaimParams{Worker: "w", Most: 5, Lease: 60})).Value(t)
+	c := expect.Result(s.Claim(t.Context(), redisstate.ClaimParams{Worker: "w", Most: 5, Lease: 60})).Value(t)
 	expect.Equal(t, inputs(c.Claims), "now")
 	expect.Equal(t, c.Next.String(), later.StartAfter.String())
 	got := read(t, s, 3)
@@ -65,7 +66,7 @@ func TestClaimWaitsForStartAfter(t *testing.T) {
 
 // A claim skips invalid entries in the list of open tasks.
 func TestClaimPassesInvalidEntries(t *testing.T) {
-	onEach(t, func(t *testing.T, s *Store) {
+	onEach(t, func(t *testing.T, s *redisstate.Store) {
 		ctx := t.Context()
 		write := func(id int, fields ...any) {
 			s.Redis.HSet(ctx, s.Keys.Task(int64(id)), append([]any{"state", "open", "round", 0, "program", "p", "source", "rsync:/p/run.sh"}, fields...)...)
@@ -95,7 +96,7 @@ func TestClaimPassesInvalidEntries(t *testing.T) {
 
 // A claim hands out no task whose claim_before has passed. A task that was claimed in time keeps running, and can be reported.
 func TestClaimBefore(t *testing.T) {
-	onEach(t, func(t *testing.T, s *Store) {
+	onEach(t, func(t *testing.T, s *redisstate.Store) {
 		now := expect.Result(s.Now(t.Context())).Value(t)
 		late, soon := define("late"), define("soon")
 		late.ClaimBefore, soon.ClaimBefore, soon.Priority = now.Add(-1), now.Add(500), -1
@@ -127,45 +128,45 @@ func TestClaimPassesHundredsOfInvalidTasks(t *testing.T) {
 }
 
 func TestRenew(t *testing.T) {
-	onEach(t, func(t *testing.T, s *Store) {
+	onEach(t, func(t *testing.T, s *redisstate.Store) {
 		d := define("x")
 		d.Timeout = 100
 		mustOpen(t, s, d)
-		c := expect.Result(s.Claim(t.Context(), ClaimParams{Worker: "w", Most: 1, Lease: 60})).Value(t).Claims[0]
+		c := expect.Result(s.Claim(t.Context(), redisstate.ClaimParams{Worker: "w", Most: 1, Lease: 60})).Value(t).Claims[0]
 		lease := task.Seconds(60)
-		renew := func(r LeaseRenewal) (task.Time, error) {
+		renew := func(r redisstate.LeaseRenewal) (task.Time, error) {
 			r.ID, r.Round, r.Until = 1, c.Task.Round, task.Never
 			renewed := expect.Result(s.Renew(t.Context(), lease, r)).Value(t)
 			return renewed.Now, renewed.Lost[0]
 		}
-		fetching := expect.Result(renew(LeaseRenewal{Claim: c.ID, Limit: 700})).Value(t)
+		fetching := expect.Result(renew(redisstate.LeaseRenewal{Claim: c.ID, Limit: 700})).Value(t)
 		expect.Equal(t, read(t, s, 1).Deadline.String(), fetching.Add(700).String())
-		begun, err := renew(LeaseRenewal{Claim: c.ID, Begun: true, Limit: 100})
+		begun, err := renew(redisstate.LeaseRenewal{Claim: c.ID, Begun: true, Limit: 100})
 		got := read(t, s, 1)
 		expect.NoError(t, err)
 		expect.Equal(t, got.Deadline.String(), begun.Add(100).String())
 		expect.Equal(t, got.Current().Started.String(), begun.String())
-		now, err := renew(LeaseRenewal{Claim: c.ID})
+		now, err := renew(redisstate.LeaseRenewal{Claim: c.ID})
 		if got := read(t, s, 1); err != nil || got.LeaseUntil.String() != now.Add(60).String() || got.Deadline.String() != begun.Add(100).String() {
 			t.Errorf("renewed: lease until %v, deadline %v, %v", got.LeaseUntil, got.Deadline, err)
 		}
 		lease = 900
-		long := expect.Result(renew(LeaseRenewal{Claim: c.ID})).Value(t).Add(lease)
+		long := expect.Result(renew(redisstate.LeaseRenewal{Claim: c.ID})).Value(t).Add(lease)
 		for _, lease = range []task.Seconds{0.001, 60} { // a renewal shortens no lease
-			expect.Result(renew(LeaseRenewal{Claim: c.ID})).OK(t)
+			expect.Result(renew(redisstate.LeaseRenewal{Claim: c.ID})).OK(t)
 			expect.Equal(t, read(t, s, 1).LeaseUntil.String(), long.String())
 			expect.Equal(t, read(t, s, 1).Lease, 900)
 			expect.Equal(t, task.Time(s.Redis.ZScore(t.Context(), s.Keys.Due(), "1").Val()).String(), begun.Add(110).String())
 		}
 		s.Redis.HSet(t.Context(), s.Keys.Task(1), "lease_until", long.Add(1e6).String()) // as if the clock was set back
-		set := expect.Result(renew(LeaseRenewal{Claim: c.ID})).Value(t)
+		set := expect.Result(renew(redisstate.LeaseRenewal{Claim: c.ID})).Value(t)
 		expect.Equal(t, read(t, s, 1).LeaseUntil.String(), set.Add(900).String())
 		lease = 0
-		over := expect.Result(renew(LeaseRenewal{Claim: c.ID})).Value(t)
+		over := expect.Result(renew(redisstate.LeaseRenewal{Claim: c.ID})).Value(t)
 		expect.Equal(t, read(t, s, 1).LeaseUntil.String(), over.String())
-		expect.Result(renew(LeaseRenewal{Claim: "another"})).Fails(t, "", "a renewal with another claim succeeded")
+		expect.Result(renew(redisstate.LeaseRenewal{Claim: "another"})).Fails(t, "", "a renewal with another claim succeeded")
 		mustExecute(t, s, c, rules.Result{Exit: "0"})
-		expect.Result(renew(LeaseRenewal{Claim: c.ID})).Fails(t, "", "the renewal of a reported claim succeeded")
+		expect.Result(renew(redisstate.LeaseRenewal{Claim: c.ID})).Fails(t, "", "the renewal of a reported claim succeeded")
 	})
 }
 
@@ -185,7 +186,7 @@ func TestRenewAfterTheEndOfTheProgram(t *testing.T) {
 		"far timeout, close end": {5000, 5, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			onEach(t, func(t *testing.T, s *Store) {
+			onEach(t, func(t *testing.T, s *redisstate.Store) {
 				d := define("x")
 				if c.timeout > 0 {
 					d.Timeout = c.timeout
@@ -197,7 +198,7 @@ func TestRenewAfterTheEndOfTheProgram(t *testing.T) {
 				mustOpen(t, s, d)
 				c1 := mustClaim(t, s, 1)[0]
 				before := read(t, s, 1).Deadline
-				r := LeaseRenewal{ID: 1, Round: 0, Claim: c1.ID, Until: d.EndBefore, Ended: true, Limit: 600}
+				r := redisstate.LeaseRenewal{ID: 1, Round: 0, Claim: c1.ID, Until: d.EndBefore, Ended: true, Limit: 600}
 				for range 2 { // a call may be sent twice
 					renewed := expect.Result(s.Renew(t.Context(), 3600, r)).Value(t)
 					expect.NoError(t, renewed.Lost[0])
@@ -205,7 +206,7 @@ func TestRenewAfterTheEndOfTheProgram(t *testing.T) {
 						before = renewed.Now.Add(600)
 					}
 				}
-				expect.Result(s.Renew(t.Context(), 3600, LeaseRenewal{ID: 1, Claim: c1.ID, Until: d.EndBefore})).OK(t)
+				expect.Result(s.Renew(t.Context(), 3600, redisstate.LeaseRenewal{ID: 1, Claim: c1.ID, Until: d.EndBefore})).OK(t)
 				got := read(t, s, 1)
 				expect.Equal(t, got.Deadline.String(), before.String(), "the deadline")
 				look := task.Time(s.Redis.ZScore(t.Context(), s.Keys.Due(), "1").Val())
@@ -250,7 +251,7 @@ func TestTimestampsNeverGoBackwards(t *testing.T) {
 	ahead := c.Task.Current().Entered[task.Running].Add(1000) // as if the clock was set back after the claim
 	s.Redis.HSet(t.Context(), s.Keys.Task(1), "0:running", ahead.String())
 	c.Task.Current().Entered[task.Running] = ahead
-	renewed := expect.Result(s.Renew(t.Context(), 60, LeaseRenewal{ID: 1, Claim: c.ID, Begun: true, Limit: 50, Until: task.Never})).Value(t)
+	renewed := expect.Result(s.Renew(t.Context(), 60, redisstate.LeaseRenewal{ID: 1, Claim: c.ID, Begun: true, Limit: 50, Until: task.Never})).Value(t)
 	mustExecute(t, s, c, rules.Result{Exit: "0", Started: renewed.Now, Seconds: 3})
 	mustSettle(t, s, 1)
 	r := read(t, s, 1).Current()
@@ -274,8 +275,8 @@ func TestClaimSkipsTasksThatArePutOff(t *testing.T) {
 		}
 	}
 	putOff(clockOf(t, s).Add(600))
-	request := ClaimParams{Worker: "w", Most: 5, Lease: 60}
-	claimAll := func() (got []Claim) { // on a slow machine, a claim may stop early
+	request := redisstate.ClaimParams{Worker: "w", Most: 5, Lease: 60}
+	claimAll := func() (got []redisstate.Claim) { // on a slow machine, a claim may stop early
 		for more := true; more && len(got) < 5; {
 			c := expect.Result(s.Claim(t.Context(), request)).Value(t)
 			got, more = append(got, c.Claims...), c.More
@@ -306,7 +307,7 @@ func TestClaimIsBoundedInBytes(t *testing.T) {
 	}
 	mustOpen(t, s, definitions...)
 	for claimed := 0; claimed < len(definitions); {
-		c, err := s.Claim(t.Context(), ClaimParams{Worker: "w", Most: 1000, Lease: 3600})
+		c, err := s.Claim(t.Context(), redisstate.ClaimParams{Worker: "w", Most: 1000, Lease: 3600})
 		n := len(c.Claims)
 		expect.NoError(t, err, "claimed", n)
 		expect.MustTrue(t, n != 0, "claimed", n, "at once", err)
@@ -323,13 +324,13 @@ func TestPlacesOfClaimProperties(t *testing.T) {
 	places := strings.Split(named[2], ", ")
 	for i, name := range strings.Split(named[1], ", ") {
 		place := expect.Result(strconv.Atoi(places[i])).Value(t)
-		expect.Equal(t, claimProperties[place-1], strings.ToLower(name))
+		expect.Equal(t, redisstate.ClaimProperties[place-1], strings.ToLower(name))
 	}
 	header := string(expect.Result(os.ReadFile("lua/claim.lua")).Value(t))
 	words := strings.Join(strings.Fields(strings.ReplaceAll(header, "\n--", " ")), " ")
 	list := func(names []string) string {
 		return strings.Join(names[:len(names)-1], ", ") + " and " + names[len(names)-1]
 	}
-	expect.Contains(t, words, "The first properties are "+list(claimProperties[:13])+".")
-	expect.Contains(t, words, "The last properties are "+list(claimProperties[len(claimProperties)-6:])+".")
+	expect.Contains(t, words, "The first properties are "+list(redisstate.ClaimProperties[:13])+".")
+	expect.Contains(t, words, "The last properties are "+list(redisstate.ClaimProperties[len(redisstate.ClaimProperties)-6:])+".")
 }

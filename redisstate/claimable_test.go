@@ -1,4 +1,4 @@
-package redisstate
+package redisstate_test
 
 import (
 	"fmt"
@@ -9,13 +9,14 @@ import (
 	"github.com/tdf-framework/tdf/internal/class"
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/task"
+	"github.com/tdf-framework/tdf/redisstate"
 )
 
 // claimAllOf claims all tasks that a worker with this offer may claim, and returns their number.
-func claimAllOf(t *testing.T, s *Store, offer class.Offer) (n int) {
+func claimAllOf(t *testing.T, s *redisstate.Store, offer class.Offer) (n int) {
 	t.Helper()
 	for empty := 0; empty < 3; empty++ { // a claim looks at a bounded number of paused tasks
-		r := ClaimParams{Worker: "w", Most: 10, Lease: 60, Offer: &offer}
+		r := redisstate.ClaimParams{Worker: "w", Most: 10, Lease: 60, Offer: &offer}
 		claims := expect.Result(s.Claim(t.Context(), r)).Value(t).Claims
 		n += len(claims)
 		if len(claims) > 0 {
@@ -27,7 +28,7 @@ func claimAllOf(t *testing.T, s *Store, offer class.Offer) (n int) {
 
 // Claimable counts exactly the tasks that claims return.
 func TestClaimableTasksAreClaimed(t *testing.T) {
-	onEach(t, func(t *testing.T, s *Store) {
+	onEach(t, func(t *testing.T, s *redisstate.Store) {
 		openMany(t, s, 300, func(_ int, d *task.Properties) {
 			d.Queue, d.Priority = []string{"", "a", "b"}[rand.IntN(3)], rand.IntN(3)
 			d.Tags = [][]string{nil, {"gpu"}, {"gpu", "ssd"}}[rand.IntN(3)]

@@ -1,4 +1,4 @@
-package redisstate
+package redisstate_test
 
 import (
 	"context"
@@ -13,6 +13,7 @@ import (
 	"github.com/tdf-framework/tdf/internal/config"
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/redistest"
+	"github.com/tdf-framework/tdf/redisstate"
 )
 
 // With the rights of docs/operations.md, a client finds the owner, waits while the nodes do not agree who that is, and
@@ -30,7 +31,7 @@ func TestCluster(t *testing.T) {
 	}
 	at := config.Redis{Cluster: c.Addrs()[5:], Username: "tdf", Password: "pw"}
 	log, lines := logged()
-	s := expect.Result(Connect(t.Context(), at, ns, log)).Value(t)
+	s := expect.Result(redisstate.Connect(t.Context(), at, ns, log)).Value(t)
 	t.Cleanup(func() { s.Close() })
 	key := s.Keys.Schema()
 	expect.Equal(t, key, "{"+ns+"}:schema")
@@ -46,7 +47,7 @@ func TestCluster(t *testing.T) {
 	expect.True(t, <-waited, "a moved slot counts as a token")
 	mustOpen(t, s, define("b"))
 	expect.True(t, wakes.Wait(t.Context(), time.Hour), "a token at the other node")
-	expect.Equal(t, expect.Result(s.ReadOne(t.Context(), ids[0], Want{Fields: Whole})).Value(t).Task.Input, "a")
+	expect.Equal(t, expect.Result(s.ReadOne(t.Context(), ids[0], redisstate.Want{Fields: redisstate.Whole})).Value(t).Task.Input, "a")
 	expect.Contains(t, <-lines, "redis has another primary")
 
 	on(other, "FLUSHALL") // a node gives up no slot with keys
@@ -67,7 +68,7 @@ func TestClusterOverTLS(t *testing.T) {
 	gates := nodesOverTLS(t, c, expect.Result(tls.LoadX509KeyPair(cert, key)).Value(t))
 	at := config.Redis{Cluster: gates[5:], TLS: true, TLSCA: cert, TLSServerName: "redis.example"}
 	log, lines := logged()
-	s := expect.Result(Connect(t.Context(), at, ns, log)).Value(t)
+	s := expect.Result(redisstate.Connect(t.Context(), at, ns, log)).Value(t)
 	t.Cleanup(func() { s.Close() })
 	mustOpen(t, s, define("a"))
 	c.Move(s.Keys.Schema(), c.Other(s.Keys.Schema()))
@@ -75,12 +76,12 @@ func TestClusterOverTLS(t *testing.T) {
 	expect.Contains(t, <-lines, "redis has another primary")
 
 	at.TLSServerName = "another.example"
-	expect.Result(Connect(t.Context(), at, ns, quiet)).Fails(t, "x509")
+	expect.Result(redisstate.Connect(t.Context(), at, ns, quiet)).Fails(t, "x509")
 	at = config.Redis{Cluster: c.Addrs()[5:], TLS: true, TLSCA: cert}
 	waits, cancel := context.WithCancel(t.Context())
 	log, lines = logged()
 	ended := make(chan error)
-	go func() { _, err := Connect(waits, at, ns, log); ended <- err }()
+	go func() { _, err := redisstate.Connect(waits, at, ns, log); ended <- err }()
 	for line := ""; !strings.Contains(line, "does this Redis speak TLS?"); line = <-lines {
 	}
 	cancel()

@@ -1,4 +1,4 @@
-package redisstate
+package redisstate_test
 
 import (
 	"cmp"
@@ -18,6 +18,7 @@ import (
 	"github.com/tdf-framework/tdf/internal/redistest"
 	"github.com/tdf-framework/tdf/internal/rules"
 	"github.com/tdf-framework/tdf/internal/task"
+	"github.com/tdf-framework/tdf/redisstate"
 	"github.com/tdf-framework/tdf/redisstate/conn"
 	"github.com/tdf-framework/tdf/redisstate/presence"
 )
@@ -86,7 +87,7 @@ func TestConnectRefuses(t *testing.T) {
 			if c.setup != nil {
 				c.setup(t)
 			}
-			s, err := Connect(t.Context(), c.redis(), cmp.Or(c.ns, "x"), quiet)
+			s, err := redisstate.Connect(t.Context(), c.redis(), cmp.Or(c.ns, "x"), quiet)
 			var refused *conn.RefusedError
 			expect.MustTrue(t, errors.As(err, &refused), s, err, "want", c.words)
 			expect.Contains(t, err.Error(), c.words)
@@ -122,7 +123,7 @@ func TestConnectWaitsForRedis(t *testing.T) {
 	log, lines := logged()
 	done := make(chan error)
 	go func() {
-		s, err := Connect(t.Context(), conntest.Config(t, proxy.Addr), redistest.Namespace(t), log)
+		s, err := redisstate.Connect(t.Context(), conntest.Config(t, proxy.Addr), redistest.Namespace(t), log)
 		if err == nil {
 			err = s.Close()
 		}
@@ -143,7 +144,7 @@ func TestConnectEndsWithItsContext(t *testing.T) {
 	log, lines := logged()
 	done := make(chan error)
 	go func() {
-		_, err := Connect(ctx, conntest.Config(t, proxy.Addr), redistest.Namespace(t), log)
+		_, err := redisstate.Connect(ctx, conntest.Config(t, proxy.Addr), redistest.Namespace(t), log)
 		done <- err
 	}()
 	<-lines
@@ -164,7 +165,7 @@ func TestFullRedis(t *testing.T) {
 	expect.FailsWith(t, err, conn.ErrFull)
 	expect.Len(t, ids, 0)
 	expect.Equal(t, changed(t, before, dump(t, s)), "")
-	renewed := expect.Result(s.Renew(t.Context(), 60, LeaseRenewal{ID: 1, Claim: claims[0].ID, Until: task.Never})).Value(t)
+	renewed := expect.Result(s.Renew(t.Context(), 60, redisstate.LeaseRenewal{ID: 1, Claim: claims[0].ID, Until: task.Never})).Value(t)
 	expect.NoError(t, renewed.Lost[0])
 	mustExecute(t, s, claims[0], rules.Result{Output: strings.Repeat("x", 1000), Exit: "0"})
 	mustSettle(t, s, 1)
@@ -180,7 +181,7 @@ func TestFullRedis(t *testing.T) {
 	expect.Equal(t, expect.Result(s.Grace(t.Context())).Value(t).Running, 2e9, "a grace period until")
 	left := s.Redis.TTL(t.Context(), s.Keys.FollowPrefix()+"2").Val()
 	expect.Compare(t, left, ">", 0)
-	expect.Compare(t, left, "<=", followLife)
+	expect.Compare(t, left, "<=", redisstate.FollowLife)
 	must(t, took(again.TakeName(t.Context(), presence.WorkerInfo{Name: "w"}, presence.PriorOwner{})))
 	must(t, again.ManagerHeartbeat(t.Context(), 1e9, 5))
 	before = dump(t, s)
@@ -195,12 +196,12 @@ func TestFullRedis(t *testing.T) {
 // corrects first must not decide that.
 func TestFullRedisStopsNoClaimHalfWay(t *testing.T) {
 	own := redistest.Start(t)
-	for name, prepare := range map[string]func(s *Store, place string){
-		"an id without a task": func(s *Store, place string) {
+	for name, prepare := range map[string]func(s *redisstate.Store, place string){
+		"an id without a task": func(s *redisstate.Store, place string) {
 			must(t, s.Redis.ZAdd(t.Context(), place, redis.Z{Score: 1, Member: "999"}).Err())
 			must(t, s.Redis.ZAdd(t.Context(), s.Keys.OpenSet("placed"), redis.Z{Score: 1, Member: "999"}).Err())
 		},
-		"tasks that another program has delayed": func(s *Store, place string) {
+		"tasks that another program has delayed": func(s *redisstate.Store, place string) {
 			for id := 1; id <= 3; id++ {
 				must(t, s.Redis.ZAdd(t.Context(), place, redis.Z{Score: 9e9, Member: id}).Err())
 			}
@@ -208,9 +209,9 @@ func TestFullRedisStopsNoClaimHalfWay(t *testing.T) {
 	} {
 		claim := func(full string) (before, after string) {
 			log, lines := logged()
-			s := expect.Result(Connect(t.Context(), conntest.Config(t, own.Addr), redistest.Namespace(t), log)).Value(t)
+			s := expect.Result(redisstate.Connect(t.Context(), conntest.Config(t, own.Addr), redistest.Namespace(t), log)).Value(t)
 			defer s.Close()
-			expect.Result(s.Claim(t.Context(), ClaimParams{Worker: "w", Lease: 60})).OK(t, "reads the memory")
+			expect.Result(s.Claim(t.Context(), redisstate.ClaimParams{Worker: "w", Lease: 60})).OK(t, "reads the memory")
 			d := define("x")
 			d.Priority = 1
 			mustOpen(t, s, d, d, d)
@@ -227,7 +228,7 @@ func TestFullRedisStopsNoClaimHalfWay(t *testing.T) {
 				case <-ctx.Done():
 				}
 			}()
-			_, err := s.Claim(ctx, ClaimParams{Worker: "w", Most: 3, Lease: 60})
+			_, err := s.Claim(ctx, redisstate.ClaimParams{Worker: "w", Most: 3, Lease: 60})
 			must(t, s.Redis.ConfigSet(t.Context(), "maxmemory", "0").Err())
 			if full == "0" {
 				must(t, err)
@@ -249,7 +250,7 @@ func TestNewDoesNotNeedRedis(t *testing.T) {
 	proxy := redistest.NewProxy(t, redistest.Shared(t))
 	proxy.Refuse()
 	log, lines := logged()
-	s := expect.Result(New(conntest.Config(t, proxy.Addr), redistest.Namespace(t), log)).Value(t)
+	s := expect.Result(redisstate.New(conntest.Config(t, proxy.Addr), redistest.Namespace(t), log)).Value(t)
 	t.Cleanup(func() { s.Close() })
 	var pings atomic.Int64
 	s.Redis.AddHook(observer(func(c redis.Cmder) {
@@ -289,12 +290,15 @@ func TestTheFirstCallRefusesAnotherLayout(t *testing.T) {
 	ns := redistest.Namespace(t)
 	other := connect(t, redistest.Shared(t), ns)
 	must(t, other.Redis.Set(t.Context(), other.Keys.Schema(), 7, 0).Err())
-	s := expect.Result(New(conntest.Config(t, redistest.Shared(t)), ns, quiet)).Value(t)
+	s := expect.Result(redisstate.New(conntest.Config(t, redistest.Shared(t)), ns, quiet)).Value(t)
 	t.Cleanup(func() { s.Close() })
 	before := dump(t, other)
 	for name, call := range map[string]func() error{
-		"open":      func() error { _, err := s.Open(t.Context(), "m", define("x")); return err },
-		"read":      func() error { _, err := s.Read(t.Context(), []int64{1}, Want{Fields: Rules}); return err },
+		"open": func() error { _, err := s.Open(t.Context(), "m", define("x")); return err },
+		"read": func() error {
+			_, err := s.Read(t.Context(), []int64{1}, redisstate.Want{Fields: redisstate.Rules})
+			return err
+		},
 		"heartbeat": func() error { return s.ServerHeartbeat(t.Context(), "s", 1e9) },
 	} {
 		var refused *conn.RefusedError

@@ -1,4 +1,4 @@
-package redisstate
+package redisstate_test
 
 import (
 	"fmt"
@@ -11,6 +11,7 @@ import (
 	"github.com/tdf-framework/tdf/internal/redistest"
 	"github.com/tdf-framework/tdf/internal/rules"
 	"github.com/tdf-framework/tdf/internal/task"
+	"github.com/tdf-framework/tdf/redisstate"
 	"github.com/tdf-framework/tdf/redisstate/counts"
 )
 
@@ -21,7 +22,7 @@ func inQueue(queue string) task.Properties {
 }
 
 // activityText returns the counts of transitions by queue, and the numbers of spans.
-func activityText(t testing.TB, s *Store, most int) string {
+func activityText(t testing.TB, s *redisstate.Store, most int) string {
 	t.Helper()
 	var lines []string
 	for _, a := range expect.Result(s.Activity(t.Context(), &counts.ActivityCounter{}, most)).Value(t) {
@@ -57,7 +58,7 @@ func TestCountsDoNotFall(t *testing.T) {
 
 // Every transition of a task counts for its queue, whichever script makes it.
 func TestActivity(t *testing.T) {
-	onEach(t, func(t *testing.T, s *Store) {
+	onEach(t, func(t *testing.T, s *redisstate.Store) {
 		s.KeepCounts()
 		ctx := t.Context()
 		mustOpen(t, s, inQueue("a"), define("x"), define("y"))
@@ -104,14 +105,14 @@ func TestRepeatedRequestsCountOnce(t *testing.T) {
 	other := connect(t, s.Addr, s.Keys.Namespace())
 	s.KeepCounts()
 	other.KeepCounts()
-	for _, by := range []*Store{s, other, s} {
+	for _, by := range []*redisstate.Store{s, other, s} {
 		ctx := expect.Result(by.Once(t.Context(), "request", "content", func() error { return nil })).Value(t)
 		keyed := define("y")
 		keyed.Unique = "k"
 		expect.Result(by.Open(ctx, "m", define("x"))).OK(t)
 		expect.Result(by.Open(ctx, "m", keyed, define("z"))).OK(t)
 		call := expect.Result(by.ClaimCall(t.Context(), "session", 1)).Value(t)
-		c := expect.Result(by.Claim(t.Context(), ClaimParams{Worker: "w", Most: 2, Lease: 60, IDs: "i", Call: call})).Value(t)
+		c := expect.Result(by.Claim(t.Context(), redisstate.ClaimParams{Worker: "w", Most: 2, Lease: 60, IDs: "i", Call: call})).Value(t)
 		expect.Len(t, c.Claims, 2)
 		by.SendCounts()
 	}

@@ -1,4 +1,4 @@
-package redisstate
+package redisstate_test
 
 import (
 	"strings"
@@ -11,6 +11,7 @@ import (
 	"github.com/tdf-framework/tdf/internal/conntest"
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/redistest"
+	"github.com/tdf-framework/tdf/redisstate"
 )
 
 // If the primary becomes a replica while replicas confirm a write, this is an outage: the call is repeated.
@@ -20,7 +21,7 @@ func TestAPrimaryBecomesAReplica(t *testing.T) {
 	replica.Follow(primary)
 	at := conntest.Config(t, primary.Addr)
 	at.Replicas = config.Replicas{Wanted: 1, Timeout: 4 * time.Second}
-	s := expect.Result(Connect(t.Context(), at, redistest.Namespace(t), quiet)).Value(t)
+	s := expect.Result(redisstate.Connect(t.Context(), at, redistest.Namespace(t), quiet)).Value(t)
 	t.Cleanup(func() { s.Close() })
 	mustOpen(t, s, define("a"))
 	replica.Follow(nil)

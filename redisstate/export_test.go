@@ -5,6 +5,52 @@ import (
 	"time"
 )
 
+const (
+	CallsPerTurn      = callsPerTurn
+	ClaimReplySeen    = claimReplySeen
+	CountedAnyway     = countedAnyway
+	CountedForEach    = countedForEach
+	FewNames          = fewNames
+	FollowLife        = followLife
+	GroupIDsPerPage   = groupIDsPerPage
+	HashesUnseen      = hashesUnseen
+	LinksPerCall      = linksPerCall
+	LongRun           = longRun
+	LongestFact       = longestFact
+	LongestField      = longestField
+	MaxTasksPerCall   = maxTasksPerCall
+	MaxUpdatesPerCall = maxUpdatesPerCall
+	MostOfOne         = mostOfOne
+	MostRequirements  = mostRequirements
+	NamesAtOnce       = namesAtOnce
+	NamesChecked      = namesChecked
+	ReadAtOnce        = readAtOnce
+	ReadTries         = readTries
+	RoomForClaims     = roomForClaims
+	RoomWithoutLimit  = roomWithoutLimit
+	SmallBytes        = smallBytes
+	Unbounded         = unbounded
+)
+
+var (
+	ClaimAndExpire    = (*Store).claimAndExpire
+	ClaimProperties   = claimProperties
+	FactFields        = factFields
+	FirstFields       = firstFields
+	HeadFields        = headFields
+	LargeHash         = (*Store).largeHash
+	LearnRequirements = (*Store).learnRequirements
+	NamesOf           = namesOf
+	OpenUnique        = (*Store).openUnique
+	PlainOffer        = plainOffer
+	RoundFacts        = roundFacts
+	RoundProperties   = roundProperties
+	ServesKey         = (*Store).servesKey
+	Transact          = (*Store).transact
+	UnitsOf           = unitsOf
+	ValidLength       = validLength
+)
+
 // ReadLong reads properties of one task, whatever their lengths.
 func (s *Store) ReadLong(ctx context.Context, id int64, names []string,
 	put func(i int, name, value string, length int),

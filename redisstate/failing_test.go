@@ -1,4 +1,4 @@
-package redisstate
+package redisstate_test
 
 import (
 	"fmt"
@@ -6,10 +6,11 @@ import (
 
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/task"
+	"github.com/tdf-framework/tdf/redisstate"
 )
 
 // fillFailing writes entries of failing sources, and holds them or not.
-func fillFailing(t *testing.T, s *Store, n int, held bool) {
+func fillFailing(t *testing.T, s *redisstate.Store, n int, held bool) {
 	t.Helper()
 	now := clockOf(t, s).String()
 	for i := range n {
@@ -24,7 +25,7 @@ func fillFailing(t *testing.T, s *Store, n int, held bool) {
 
 // Redis remembers a bounded number of failing sources, and forgets none that is held.
 func TestFailingSourcesAreBounded(t *testing.T) {
-	onEach(t, func(t *testing.T, s *Store) {
+	onEach(t, func(t *testing.T, s *redisstate.Store) {
 		for _, held := range []bool{false, true} {
 			fillFailing(t, s, 1000, held)
 			for _, name := range []string{"new", "newer"} {

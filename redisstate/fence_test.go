@@ -1,4 +1,4 @@
-package redisstate
+package redisstate_test
 
 import (
 	"slices"
@@ -9,6 +9,7 @@ import (
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/rules"
 	"github.com/tdf-framework/tdf/internal/task"
+	"github.com/tdf-framework/tdf/redisstate"
 	"github.com/tdf-framework/tdf/redisstate/conn"
 	"github.com/tdf-framework/tdf/redisstate/lua"
 	"github.com/tdf-framework/tdf/redisstate/presence"
@@ -20,13 +21,13 @@ func TestChangeOfATaskThatChangesMeanwhile(t *testing.T) {
 	s := newStore(t)
 	mustOpen(t, s, define("a"))
 	change := func(c task.Changes) error {
-		x := expect.Result(s.ReadOne(t.Context(), 1, Want{Fields: Rules})).Value(t)
+		x := expect.Result(s.ReadOne(t.Context(), 1, redisstate.Want{Fields: redisstate.Rules})).Value(t)
 		m := expect.Result(rules.Change(x.Task, c)).Value(t)
-		outcomes := expect.Result(s.Apply(t.Context(), "m", Unit{Moves: []rules.Move{m}})).Value(t)
+		outcomes := expect.Result(s.Apply(t.Context(), "m", redisstate.Unit{Moves: []rules.Move{m}})).Value(t)
 		return outcomes[0].Err
 	}
 	late, soon := task.Time(2e9), task.Time(1e9)
-	s.Redis.AddHook(once(func(c redis.Cmder) bool { return mentions(c, firstFields) }, func() { must(t, change(task.Changes{StartAfter: new(late.Std())})) }))
+	s.Redis.AddHook(once(func(c redis.Cmder) bool { return mentions(c, redisstate.FirstFields) }, func() { must(t, change(task.Changes{StartAfter: new(late.Std())})) }))
 	if err := change(task.Changes{EndBefore: new(soon.Std())}); err == nil {
 		got := read(t, s, 1)
 		t.Errorf("the task starts after %v and ends before %v", got.StartAfter, got.EndBefore)
@@ -41,7 +42,7 @@ func TestMoveOfATaskThatMovesBetweenTwoPieces(t *testing.T) {
 	d := define("x")
 	d.KeepOutputs = 1e-6
 	id := mustOpen(t, s, d)[0]
-	var c Claim
+	var c redisstate.Claim
 	execute := func() {
 		mustExecute(t, s, c, rules.Result{Output: "o", Exit: "0"})
 	}
@@ -54,13 +55,13 @@ func TestMoveOfATaskThatMovesBetweenTwoPieces(t *testing.T) {
 			move()
 		}
 	}))
-	h, _, err := s.largeHash(t.Context(), id, validLength)
+	h, _, err := redisstate.LargeHash(s, t.Context(), id, redisstate.ValidLength)
 	must(t, err)
 	expect.MustLen(t, moves, 0, "moves were not made")
 	read, _ := task.ParseTask(id, h)
 	m, err := rules.Archive(read)
 	if err == nil {
-		outcomes := expect.Result(s.Apply(t.Context(), "m", Unit{Moves: []rules.Move{m}})).Value(t)
+		outcomes := expect.Result(s.Apply(t.Context(), "m", redisstate.Unit{Moves: []rules.Move{m}})).Value(t)
 		expect.Fails(t, outcomes[0].Err, "", "a manager archived the task", read)
 	}
 	mustBeSound(t, s)
@@ -69,7 +70,7 @@ func TestMoveOfATaskThatMovesBetweenTwoPieces(t *testing.T) {
 // GiveUp skips no task, even if other tasks leave the list of running tasks meanwhile. It counts each task once.
 func TestGiveUpWhileTasksEnd(t *testing.T) {
 	s := newStore(t)
-	const tasks, ending = maxTasksPerCall + 100, 600
+	const tasks, ending = redisstate.MaxTasksPerCall + 100, 600
 	mustOpen(t, s, slices.Repeat([]task.Properties{define("a")}, tasks)...)
 	mustClaim(t, s, tasks)
 	_, since, err := s.TakeName(t.Context(), presence.WorkerInfo{Name: "w", Lease: 60}, presence.PriorOwner{})
@@ -84,7 +85,7 @@ func TestGiveUpWhileTasksEnd(t *testing.T) {
 	left := expect.Result(s.Redis.ZRange(t.Context(), s.Keys.List(task.Running), 0, -1).Result()).Value(t)
 	missing := 0
 	for _, id := range conn.IDsOf(left) {
-		if !slices.ContainsFunc(due, func(d Due) bool { return d.ID == id }) {
+		if !slices.ContainsFunc(due, func(d redisstate.Due) bool { return d.ID == id }) {
 			missing++
 		}
 	}

@@ -1,4 +1,4 @@
-package redisstate
+package redisstate_test
 
 import (
 	"strings"
@@ -7,12 +7,13 @@ import (
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/rules"
 	"github.com/tdf-framework/tdf/internal/task"
+	"github.com/tdf-framework/tdf/redisstate"
 )
 
 // The files of a round are read only by those who ask for them.
 func TestFilesOfARound(t *testing.T) {
-	onEach(t, func(t *testing.T, s *Store) {
-		for _, size := range []int{10, 3 * smallBytes, readAtOnce + 1} {
+	onEach(t, func(t *testing.T, s *redisstate.Store) {
+		for _, size := range []int{10, 3 * redisstate.SmallBytes, redisstate.ReadAtOnce + 1} {
 			d := task.Defaults("p", "exec:", "true")
 			d.Fetch = []string{"out/*"}
 			id := mustOpen(t, s, d)[0]
@@ -21,15 +22,15 @@ func TestFilesOfARound(t *testing.T) {
 			packed := strings.Repeat("x", size)
 			result := rules.Result{Exit: "0", Output: "hello", Packed: packed, Files: task.Files{Count: 2, Bytes: 12}}
 			mustExecute(t, s, c, result)
-			whole := expect.Result(s.ReadOne(t.Context(), id, Want{Fields: Whole})).Value(t).Task.Current()
+			whole := expect.Result(s.ReadOne(t.Context(), id, redisstate.Want{Fields: redisstate.Whole})).Value(t).Task.Current()
 			expect.Equal(t, whole.Output, "hello")
 			expect.Equal(t, whole.Packed, "")
 			expect.Equal(t, whole.Files, result.Files)
-			facts := expect.Result(s.ReadOne(t.Context(), id, Want{Fields: Facts, Rounds: LastRounds(1)})).Value(t).Task.Current()
+			facts := expect.Result(s.ReadOne(t.Context(), id, redisstate.Want{Fields: redisstate.Facts, Rounds: redisstate.LastRounds(1)})).Value(t).Task.Current()
 			expect.Equal(t, facts.Packed, "")
 			expect.Equal(t, facts.Files, result.Files)
-			files := SameTexts(TextsOf{Texts: task.TextFiles})
-			asked := expect.Result(s.ReadOne(t.Context(), id, Want{Fields: Head, Texts: files})).Value(t).Task.Current()
+			files := redisstate.SameTexts(redisstate.TextsOf{Texts: task.TextFiles})
+			asked := expect.Result(s.ReadOne(t.Context(), id, redisstate.Want{Fields: redisstate.Head, Texts: files})).Value(t).Task.Current()
 			expect.True(t, asked.Packed == packed, "the files differ", size)
 		}
 	})

@@ -1,4 +1,4 @@
-package redisstate
+package redisstate_test
 
 import (
 	"fmt"
@@ -12,14 +12,15 @@ import (
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/rules"
 	"github.com/tdf-framework/tdf/internal/task"
+	"github.com/tdf-framework/tdf/redisstate"
 	"github.com/tdf-framework/tdf/redisstate/conn"
 	"github.com/tdf-framework/tdf/redisstate/index"
 )
 
 // walk reads all pages of a query. Between two pages, it calls the function between.
-func walk(t *testing.T, s *Store, of ListQuery, most int, between func()) []ListEntry {
+func walk(t *testing.T, s *redisstate.Store, of redisstate.ListQuery, most int, between func()) []redisstate.ListEntry {
 	t.Helper()
-	var all []ListEntry
+	var all []redisstate.ListEntry
 	for pages := 0; ; pages++ {
 		page, last, err := s.Find(t.Context(), of, most)
 		must(t, err)
@@ -37,7 +38,7 @@ func walk(t *testing.T, s *Store, of ListQuery, most int, between func()) []List
 	}
 }
 
-func ids(t *testing.T, places []ListEntry) []int64 {
+func ids(t *testing.T, places []redisstate.ListEntry) []int64 {
 	t.Helper()
 	var all []int64
 	for _, p := range places {
@@ -52,7 +53,7 @@ func ids(t *testing.T, places []ListEntry) []int64 {
 // size.
 func TestFindPagesThroughEqualScores(t *testing.T) {
 	s := newStore(t)
-	var want []ListEntry
+	var want []redisstate.ListEntry
 	states := []task.State{task.Open, task.Failed, task.Archived}
 	lists := map[task.State][]redis.Z{}
 	for id := range 400 {
@@ -60,22 +61,22 @@ func TestFindPagesThroughEqualScores(t *testing.T) {
 		member := strconv.Itoa(id + 1)
 		state := states[rand.IntN(len(states))]
 		lists[state] = append(lists[state], redis.Z{Score: score, Member: member})
-		want = append(want, ListEntry{score, member})
+		want = append(want, redisstate.ListEntry{score, member})
 	}
 	for state, members := range lists {
 		must(t, s.Redis.ZAdd(t.Context(), s.Keys.List(state), members...).Err())
 	}
-	slices.SortFunc(want, ListEntry.Compare)
+	slices.SortFunc(want, redisstate.ListEntry.Compare)
 	for _, most := range []int{1, 7, 99, 399, 400, 5000} {
-		expect.Equal(t, walk(t, s, ListQuery{States: states, OldestFirst: true}, most, func() {}), want, most)
-		got := walk(t, s, ListQuery{States: states}, most, func() {})
+		expect.Equal(t, walk(t, s, redisstate.ListQuery{States: states, OldestFirst: true}, most, func() {}), want, most)
+		got := walk(t, s, redisstate.ListQuery{States: states}, most, func() {})
 		slices.Reverse(got)
 		expect.Equal(t, got, want, "newest first, pages of", most, "entries of … or in another order")
 	}
 }
 
 func TestFindBoundsByTime(t *testing.T) {
-	onEach(t, func(t *testing.T, s *Store) {
+	onEach(t, func(t *testing.T, s *redisstate.Store) {
 		for i := range 10 {
 			for _, state := range []task.State{task.Open, task.Running} {
 				member := strconv.Itoa(100*len(state) + i) // ids from 400 are open, ids from 700 are running
@@ -84,19 +85,19 @@ func TestFindBoundsByTime(t *testing.T) {
 		}
 		running := []task.State{task.Running}
 		for _, c := range []struct {
-			of   ListQuery
+			of   redisstate.ListQuery
 			want string
 		}{
-			{ListQuery{States: running, After: 1007}, "[709 708 707]"},
-			{ListQuery{States: running, Before: 1002}, "[701 700]"},
-			{ListQuery{States: running, After: 1003, Before: 1005, OldestFirst: true}, "[703 704]"},
-			{ListQuery{States: running, After: 1003, Before: 1005}, "[704 703]"},
-			{ListQuery{States: running, After: 1003, Before: 1003}, "[]"},
-			{ListQuery{States: running, After: 1008, Behind: &ListEntry{1002, "702"}, OldestFirst: true}, "[708 709]"},
-			{ListQuery{States: running, Before: 1001, Behind: &ListEntry{1002, "702"}}, "[700]"},
-			{ListQuery{States: running, Before: 1003, Behind: &ListEntry{1002, "702"}}, "[701 700]"},
-			{ListQuery{States: []task.State{task.Open}, After: 1008}, "[409 408 407 406 405 404 403 402 401 400]"},
-			{ListQuery{}, "[]"},
+			{redisstate.ListQuery{States: running, After: 1007}, "[709 708 707]"},
+			{redisstate.ListQuery{States: running, Before: 1002}, "[701 700]"},
+			{redisstate.ListQuery{States: running, After: 1003, Before: 1005, OldestFirst: true}, "[703 704]"},
+			{redisstate.ListQuery{States: running, After: 1003, Before: 1005}, "[704 703]"},
+			{redisstate.ListQuery{States: running, After: 1003, Before: 1003}, "[]"},
+			{redisstate.ListQuery{States: running, After: 1008, Behind: &redisstate.ListEntry{1002, "702"}, OldestFirst: true}, "[708 709]"},
+			{redisstate.ListQuery{States: running, Before: 1001, Behind: &redisstate.ListEntry{1002, "702"}}, "[700]"},
+			{redisstate.ListQuery{States: running, Before: 1003, Behind: &redisstate.ListEntry{1002, "702"}}, "[701 700]"},
+			{redisstate.ListQuery{States: []task.State{task.Open}, After: 1008}, "[409 408 407 406 405 404 403 402 401 400]"},
+			{redisstate.ListQuery{}, "[]"},
 		} {
 			expect.Equal(t, fmt.Sprint(ids(t, walk(t, s, c.of, 2, func() {}))), c.want, c.of)
 		}
@@ -116,7 +117,7 @@ func TestFindMissesNoTaskOfAGroupThatMoves(t *testing.T) {
 		move(id, task.States[rand.IntN(len(task.States))])
 	}
 	for _, oldest := range []bool{true, false} {
-		found := walk(t, s, ListQuery{States: task.States, Group: "g", OldestFirst: oldest}, 7, func() {
+		found := walk(t, s, redisstate.ListQuery{States: task.States, Group: "g", OldestFirst: oldest}, 7, func() {
 			for range 60 {
 				move(want[rand.IntN(len(want))], task.States[rand.IntN(len(task.States))])
 			}
@@ -135,7 +136,7 @@ func TestFindReturnsInvalidMembers(t *testing.T) {
 		must(t, s.Redis.ZAdd(t.Context(), s.Keys.List(task.Failed), redis.Z{Score: 5, Member: member}).Err())
 	}
 	for _, oldest := range []bool{true, false} {
-		found := walk(t, s, ListQuery{States: []task.State{task.Failed}, OldestFirst: oldest}, 1, func() {})
+		found := walk(t, s, redisstate.ListQuery{States: []task.State{task.Failed}, OldestFirst: oldest}, 1, func() {})
 		expect.Len(t, found, 8, "oldest first", oldest, "entries of 8")
 	}
 }
@@ -149,7 +150,7 @@ func TestReadFactsAndTexts(t *testing.T) {
 		mustExecute(t, s, mustClaim(t, s, 1)[0], rules.Result{Error: "no", Output: "out", Exit: "1", Seconds: 2})
 		mustSettle(t, s, id)
 	}
-	want := Want{Fields: Facts, Rounds: LastRounds(2)}
+	want := redisstate.Want{Fields: redisstate.Facts, Rounds: redisstate.LastRounds(2)}
 	stored := expect.Result(s.Read(t.Context(), []int64{id, 99, id}, want)).Value(t)
 	expect.MustLen(t, stored, 3)
 	expect.MustEqual(t, stored[1].Task, nil)
@@ -165,9 +166,9 @@ func TestReadFactsAndTexts(t *testing.T) {
 	want.Keep = func(*task.Task) bool { return false }
 	expect.Equal(t, expect.Result(s.Read(t.Context(), []int64{id}, want)).Value(t)[0].Task, nil)
 	ids := []int64{id, 99, id}
-	texts := SameTexts(TextsOf{OfTask, task.TextInput | task.TextMeta}, TextsOf{2, task.TextOutput | task.TextError}, TextsOf{9, task.TextError})
+	texts := redisstate.SameTexts(redisstate.TextsOf{redisstate.OfTask, task.TextInput | task.TextMeta}, redisstate.TextsOf{2, task.TextOutput | task.TextError}, redisstate.TextsOf{9, task.TextError})
 	for _, c := range []struct{ most, want int }{{1000, 3}, {44, 3}, {43, 2}, {22, 2}, {1, 1}} {
-		stored := expect.Result(s.Read(t.Context(), ids, Want{Fields: Head, Texts: texts, MaxBytes: c.most})).Value(t)
+		stored := expect.Result(s.Read(t.Context(), ids, redisstate.Want{Fields: redisstate.Head, Texts: texts, MaxBytes: c.most})).Value(t)
 		expect.MustLen(t, stored, c.want, "at most", c.most)
 		x := stored[0]
 		if r := x.Task.Rounds.At(2); x.Bytes != 22 || x.Task.Input != "some input" || x.Task.Meta != `{"a":1}` || r.Output != "out" || r.Error != "no" || !r.HasError {

@@ -1,4 +1,4 @@
-package redisstate
+package redisstate_test
 
 import (
 	"fmt"
@@ -9,6 +9,7 @@ import (
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/rules"
 	"github.com/tdf-framework/tdf/internal/task"
+	"github.com/tdf-framework/tdf/redisstate"
 )
 
 // asking returns the properties of a task with a request.
@@ -31,12 +32,12 @@ func capacities(t testing.TB, offer string, plain int64) class.Capacities {
 }
 
 // claimWith claims tasks for a worker that has some resources free.
-func claimWith(t testing.TB, s *Store, most int, free class.Capacities) ClaimResult {
+func claimWith(t testing.TB, s *redisstate.Store, most int, free class.Capacities) redisstate.ClaimResult {
 	t.Helper()
-	return expect.Result(s.Claim(t.Context(), ClaimParams{Worker: "w", Most: most, Lease: 60, Free: free, Whole: free})).Value(t)
+	return expect.Result(s.Claim(t.Context(), redisstate.ClaimParams{Worker: "w", Most: most, Lease: 60, Free: free, Whole: free})).Value(t)
 }
 
-func requests(c ClaimResult) (all []string) {
+func requests(c redisstate.ClaimResult) (all []string) {
 	for _, claim := range c.Claims {
 		all = append(all, claim.Task.Resources)
 	}
@@ -45,7 +46,7 @@ func requests(c ClaimResult) (all []string) {
 
 // One call hands out no more than is free, in the order of the tasks. The first alternative that fits counts.
 func TestClaimsGetWhatFits(t *testing.T) {
-	onEach(t, func(t *testing.T, s *Store) {
+	onEach(t, func(t *testing.T, s *redisstate.Store) {
 		for _, request := range []string{
 			"cpus=3", "cpus=3", "", "cpus=2 gpus=1", "cpus=0.5 gpus=0.5", "gpus=1 or cpus=4", "licence=1", "cpus=0.5 gpus=0.5", "", "memory=2G", "cpus=0 memory=1G",
 		} {
@@ -68,7 +69,7 @@ func TestClaimsGetWhatFits(t *testing.T) {
 
 // Without a requirement in the namespace, the fast path of claims also hands out no more than fits.
 func TestPlainClaimsGetWhatFits(t *testing.T) {
-	onEach(t, func(t *testing.T, s *Store) {
+	onEach(t, func(t *testing.T, s *redisstate.Store) {
 		for range 9 {
 			mustOpen(t, s, define("x"))
 		}
@@ -82,12 +83,12 @@ func TestPlainClaimsGetWhatFits(t *testing.T) {
 
 // A worker that soon stops claims no task that takes longer. The min_time of 90 s is rounded up to 96 s.
 func TestTimeLeft(t *testing.T) {
-	onEach(t, func(t *testing.T, s *Store) {
+	onEach(t, func(t *testing.T, s *redisstate.Store) {
 		d := define("x")
 		d.MinTime = 90
 		id := mustOpen(t, s, d)[0]
 		claim := func(left task.Seconds) []int64 {
-			return claimedIDs(expect.Result(s.Claim(t.Context(), ClaimParams{Worker: "w", Most: 1, Lease: 60, TimeLeft: left})).Value(t))
+			return claimedIDs(expect.Result(s.Claim(t.Context(), redisstate.ClaimParams{Worker: "w", Most: 1, Lease: 60, TimeLeft: left})).Value(t))
 		}
 		for _, left := range []task.Seconds{0.5, 90, 95.9} {
 			expect.Len(t, claim(left), 0, left)
@@ -103,7 +104,7 @@ func TestFittingFollowsCapacities(t *testing.T) {
 		"", "cpus=1", "cpus=2.5", "cpus=0.25", "cpus=0 gpus=0.3333", "gpus=1", "gpus=0.5", "gpus=1.5 or cpus=3", "licence=0.5", "memory=1G",
 		"memory=1023M cpus=0", "tpus=1 or licence=2 or cpus=0.1", "a.b-c/d_9=1",
 	}
-	onEach(t, func(t *testing.T, s *Store) {
+	onEach(t, func(t *testing.T, s *redisstate.Store) {
 		seed := rand.Uint64()
 		random := rand.New(rand.NewPCG(seed, 0))
 		t.Log("seed", seed)

@@ -1,4 +1,4 @@
-package redisstate
+package redisstate_test
 
 import (
 	"errors"
@@ -14,6 +14,7 @@ import (
 	"github.com/tdf-framework/tdf/internal/redistest"
 	"github.com/tdf-framework/tdf/internal/rules"
 	"github.com/tdf-framework/tdf/internal/task"
+	"github.com/tdf-framework/tdf/redisstate"
 )
 
 func grouped(group string) task.Properties {
@@ -41,7 +42,7 @@ func TestClosedGroup(t *testing.T) {
 	}
 	expect.Equal(t, changed(t, before, dump(t, s)), "")
 	expect.Len(t, transaction(t, s, []task.Properties{grouped("g"), define("x"), grouped("g")}).Refused, 1, "the reasons are not listed once")
-	outcomes, err := s.Apply(t.Context(), "m", Unit{Open: []task.Properties{grouped("h")}}, Unit{Open: []task.Properties{grouped("g")}}, Unit{Open: []task.Properties{grouped("g")}})
+	outcomes, err := s.Apply(t.Context(), "m", redisstate.Unit{Open: []task.Properties{grouped("h")}}, redisstate.Unit{Open: []task.Properties{grouped("g")}}, redisstate.Unit{Open: []task.Properties{grouped("g")}})
 	expect.NoError(t, err)
 	expect.NoError(t, outcomes[0].Err)
 	expect.MustTrue(t, outcomes[1].Err != nil, "a closed group concerns another unit", outcomes, err)
@@ -74,14 +75,14 @@ func TestMarksVanish(t *testing.T) {
 
 // Of many units, one decides the completion of a group. Before, the group must be closed and complete.
 func TestDecide(t *testing.T) {
-	onEach(t, func(t *testing.T, s *Store) {
+	onEach(t, func(t *testing.T, s *redisstate.Store) {
 		ids := mustOpen(t, s, grouped("g"), grouped("g"))
 		decide := func(units int, want ...error) {
 			t.Helper()
 			before := dump(t, s)
-			all := make([]Unit, units)
+			all := make([]redisstate.Unit, units)
 			for i := range all {
-				all[i] = Unit{Decide: "g", Open: []task.Properties{grouped("next")}}
+				all[i] = redisstate.Unit{Decide: "g", Open: []task.Properties{grouped("next")}}
 			}
 			outcomes := expect.Result(s.Apply(t.Context(), "m", all...)).Value(t)
 			for i, o := range outcomes {
@@ -109,7 +110,7 @@ func TestDecide(t *testing.T) {
 		mark := expect.Result(s.GroupMark(t.Context(), "g")).Value(t)
 		expect.Equal(t, mark.Mark, task.GroupDecided)
 		expect.Compare(t, mark.Since, ">=", 1e9)
-		expect.Result(s.GroupMark(t.Context(), "next")).Is(t, Mark{})
+		expect.Result(s.GroupMark(t.Context(), "next")).Is(t, redisstate.Mark{})
 		mustBeSound(t, s)
 	})
 }
@@ -158,26 +159,26 @@ func ofGroup(group string, n int) []task.Properties {
 
 func TestOpenGroup(t *testing.T) {
 	s := newStore(t)
-	ids := expect.Result(s.OpenAll(t.Context(), "manager", NewGroup("g"), ofGroup("g", 1500)...)).Value(t)
+	ids := expect.Result(s.OpenAll(t.Context(), "manager", redisstate.NewGroup("g"), ofGroup("g", 1500)...)).Value(t)
 	expect.MustLen(t, ids, 1500)
 	expect.MustEqual(t, ids[0].ID, 1)
 	expect.MustEqual(t, ids[1499].ID, 1500)
 	before := dump(t, s)
-	if ids, err := s.OpenAll(t.Context(), "manager", NewGroup("g"), ofGroup("g", 1)...); !errors.Is(err, ErrGroupTaken) || len(ids) != 0 {
+	if ids, err := s.OpenAll(t.Context(), "manager", redisstate.NewGroup("g"), ofGroup("g", 1)...); !errors.Is(err, redisstate.ErrGroupTaken) || len(ids) != 0 {
 		t.Errorf("%v, %v", ids, err)
 	}
 	is(t, s, before)
 
 	mustOpen(t, s, ofGroup("g", 1)...)
 	expect.Result(s.OpenAll(t.Context(), "manager", "", define("of no group"))).OK(t)
-	expect.Len(t, expect.Result(s.OpenAll(t.Context(), "manager", NewGroup("g"))).Value(t), 0)
+	expect.Len(t, expect.Result(s.OpenAll(t.Context(), "manager", redisstate.NewGroup("g"))).Value(t), 0)
 }
 
 // After a group was extended, it gets no task of those who began to open it before, in any way: not in the open group,
 // and not when the extension has closed it.
 func TestExtendedGroup(t *testing.T) {
-	onEach(t, func(t *testing.T, s *Store) {
-		open := func(on Condition, all ...task.Properties) error {
+	onEach(t, func(t *testing.T, s *redisstate.Store) {
+		open := func(on redisstate.Condition, all ...task.Properties) error {
 			_, err := s.OpenAll(t.Context(), "m", on, all...)
 			return err
 		}
@@ -190,19 +191,19 @@ func TestExtendedGroup(t *testing.T) {
 				rest[1].After = &task.Dependencies{Places: []int{0}}
 			}
 			expect.FailsWith(t, s.BeginExtension(t.Context(), g), task.ErrGroupEmpty)
-			expect.NoError(t, open(NewGroup(g), ofGroup(g, 1)...))
-			expect.NoError(t, open(Unextended(g), ofGroup(g, 1)...))
+			expect.NoError(t, open(redisstate.NewGroup(g), ofGroup(g, 1)...))
+			expect.NoError(t, open(redisstate.Unextended(g), ofGroup(g, 1)...))
 			must(t, s.BeginExtension(t.Context(), g))
 			before := dump(t, s)
-			expect.FailsWith(t, open(Unextended(g), rest...), ErrGroupExtended, g)
+			expect.FailsWith(t, open(redisstate.Unextended(g), rest...), redisstate.ErrGroupExtended, g)
 			is(t, s, before)
-			expect.Equal(t, expect.Result(s.GroupMark(t.Context(), g)).Value(t), Mark{})
+			expect.Equal(t, expect.Result(s.GroupMark(t.Context(), g)).Value(t), redisstate.Mark{})
 			expect.NoError(t, open("", ofGroup(g, 1)...))
 			must(t, s.CloseGroup(t.Context(), g))
 			must(t, s.BeginExtension(t.Context(), g))
-			expect.FailsWith(t, open(Unextended(g), rest...), task.ErrGroupClosed, g)
+			expect.FailsWith(t, open(redisstate.Unextended(g), rest...), task.ErrGroupClosed, g)
 			must(t, s.ExtendGroup(t.Context(), g))
-			expect.FailsWith(t, open(Unextended(g), rest...), ErrGroupExtended, g)
+			expect.FailsWith(t, open(redisstate.Unextended(g), rest...), redisstate.ErrGroupExtended, g)
 			expect.NoError(t, open("", rest...))
 		}
 		mustBeSound(t, s)
@@ -213,23 +214,23 @@ func TestExtendedGroup(t *testing.T) {
 func TestGroupTakenConcernsOneUnit(t *testing.T) {
 	s := newStore(t)
 	mustOpen(t, s, ofGroup("old", 1)...)
-	outcomes, err := s.Apply(t.Context(), "manager", Unit{Open: ofGroup("old", 1), If: NewGroup("old")},
-		Unit{Open: ofGroup("new", 2), If: NewGroup("new")}, Unit{Open: ofGroup("old", 1)})
+	outcomes, err := s.Apply(t.Context(), "manager", redisstate.Unit{Open: ofGroup("old", 1), If: redisstate.NewGroup("old")},
+		redisstate.Unit{Open: ofGroup("new", 2), If: redisstate.NewGroup("new")}, redisstate.Unit{Open: ofGroup("old", 1)})
 	must(t, err)
-	expect.Equal(t, fmt.Sprint(outcomes), "[{[] [] "+ErrGroupTaken.Error()+" ["+ErrGroupTaken.Error()+"]} {[2 3] [] <nil> []} {[4] [] <nil> []}]")
+	expect.Equal(t, fmt.Sprint(outcomes), "[{[] [] "+redisstate.ErrGroupTaken.Error()+" ["+redisstate.ErrGroupTaken.Error()+"]} {[2 3] [] <nil> []} {[4] [] <nil> []}]")
 	mustBeSound(t, s)
 }
 
 func TestOpenGroupAtOnce(t *testing.T) {
-	onEach(t, func(t *testing.T, s *Store) {
+	onEach(t, func(t *testing.T, s *redisstate.Store) {
 		var all sync.WaitGroup
 		opened := make([]string, 8)
 		for i := range opened {
 			all.Go(func() {
-				ids, err := s.OpenAll(t.Context(), "manager", NewGroup("g"), ofGroup("g", 3)...)
+				ids, err := s.OpenAll(t.Context(), "manager", redisstate.NewGroup("g"), ofGroup("g", 3)...)
 				if err == nil {
 					opened[i] = fmt.Sprint(ids)
-				} else if !errors.Is(err, ErrGroupTaken) {
+				} else if !errors.Is(err, redisstate.ErrGroupTaken) {
 					t.Error(err)
 				}
 			})

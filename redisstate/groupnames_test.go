@@ -1,4 +1,4 @@
-package redisstate
+package redisstate_test
 
 import (
 	"fmt"
@@ -10,15 +10,16 @@ import (
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/rules"
 	"github.com/tdf-framework/tdf/internal/task"
+	"github.com/tdf-framework/tdf/redisstate"
 	"github.com/tdf-framework/tdf/redisstate/index"
 )
 
 // groupNames returns the names and the counts of all groups, read in pages of one.
-func groupNames(t *testing.T, s *Store, prefix string) string {
+func groupNames(t *testing.T, s *redisstate.Store, prefix string) string {
 	return fmt.Sprint(groupList(t, s, prefix))
 }
 
-func groupList(t *testing.T, s *Store, prefix string) (all []string) {
+func groupList(t *testing.T, s *redisstate.Store, prefix string) (all []string) {
 	t.Helper()
 	for after, more := "", true; more; more = after != "" {
 		groups, next, err := s.Groups(t.Context(), prefix, after, 1)
@@ -79,10 +80,10 @@ func TestGroupsWithHostileNames(t *testing.T) {
 
 // The audit adds the names that data of earlier releases lacks, and removes the names of groups without tasks.
 func TestAuditKeepsNamesOfGroups(t *testing.T) {
-	onEach(t, func(t *testing.T, s *Store) {
+	onEach(t, func(t *testing.T, s *redisstate.Store) {
 		mustOpen(t, s, grouped("old"), grouped("kept"))
 		s.Redis.ZRem(t.Context(), s.Keys.GroupNames(), "old")
-		for i := range 2 * namesChecked {
+		for i := range 2 * redisstate.NamesChecked {
 			s.Redis.ZAdd(t.Context(), s.Keys.GroupNames(), redis.Z{Member: fmt.Sprintf("gone%d", i)})
 		}
 		expect.Equal(t, groupNames(t, s, ""), "[kept open 1]")

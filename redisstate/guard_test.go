@@ -1,4 +1,4 @@
-package redisstate
+package redisstate_test
 
 import (
 	"errors"
@@ -9,12 +9,13 @@ import (
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/rules"
 	"github.com/tdf-framework/tdf/internal/task"
+	"github.com/tdf-framework/tdf/redisstate"
 )
 
 // transaction carries out one unit.
-func transaction(t *testing.T, s *Store, open []task.Properties, moves ...rules.Move) Outcome {
+func transaction(t *testing.T, s *redisstate.Store, open []task.Properties, moves ...rules.Move) redisstate.Outcome {
 	t.Helper()
-	outcomes := expect.Result(s.Apply(t.Context(), "test", Unit{Moves: moves, Open: open})).Value(t)
+	outcomes := expect.Result(s.Apply(t.Context(), "test", redisstate.Unit{Moves: moves, Open: open})).Value(t)
 	return outcomes[0]
 }
 
@@ -36,7 +37,7 @@ func TestGuardsHold(t *testing.T) {
 
 // If guards fail, the unit changes nothing, and its outcome names each of them.
 func TestAllFailedGuardsAreNamed(t *testing.T) {
-	onEach(t, func(t *testing.T, s *Store) {
+	onEach(t, func(t *testing.T, s *redisstate.Store) {
 		ids := mustOpen(t, s, define("stays"), define("changed"), define("cancelled"), define("removed"), define("moved by hand"))
 		var guards []rules.Move
 		for _, id := range ids {
@@ -79,7 +80,7 @@ func TestRevisionFence(t *testing.T) {
 
 // In one unit, a task can give its key to another task. Two tasks cannot take the same key.
 func TestKeysInOneUnit(t *testing.T) {
-	onEach(t, func(t *testing.T, s *Store) {
+	onEach(t, func(t *testing.T, s *redisstate.Store) {
 		d := keyed("k", task.UntilArchived)
 		var ids [3]int64
 		for i := range ids { // three archived tasks with the same key
@@ -96,7 +97,7 @@ func TestKeysInOneUnit(t *testing.T) {
 		expect.Equal(t, fmt.Sprint(o.Refused), "[task 1: task 3 holds its unique key task 2: task 3 holds its unique key]")
 		expect.Equal(t, changed(t, before, dump(t, s)), "")
 		// A refused unit leaves the key to the next unit of the call.
-		outcomes := expect.Result(s.Apply(t.Context(), "test", Unit{Moves: []rules.Move{reopen(ids[0]), reopen(ids[1])}}, Unit{Moves: []rules.Move{reopen(ids[2])}})).Value(t)
+		outcomes := expect.Result(s.Apply(t.Context(), "test", redisstate.Unit{Moves: []rules.Move{reopen(ids[0]), reopen(ids[1])}}, redisstate.Unit{Moves: []rules.Move{reopen(ids[2])}})).Value(t)
 		expect.MustTrue(t, outcomes[0].Err != nil, outcomes)
 		expect.NoError(t, outcomes[1].Err)
 		mustMove(t, s, ids[2], rules.Cancel)
@@ -124,7 +125,7 @@ func TestFollowUpsOfARound(t *testing.T) {
 	mustOpen(t, s, define("first"), define("other"))
 	claims := mustClaim(t, s, 2)
 	result := expect.Result(rules.Execute(claims[0].Task, claims[0].ID, rules.Result{Exit: "0"})).Value(t)
-	three := Unit{Moves: []rules.Move{result}, Open: []task.Properties{define("a"), define("b"), define("c")}, ByRound: true}
+	three := redisstate.Unit{Moves: []rules.Move{result}, Open: []task.Properties{define("a"), define("b"), define("c")}, ByRound: true}
 	for i := range 2 { // the second report comes too late, and opens nothing
 		err := expect.Result(s.Apply(t.Context(), "w", three)).Value(t)[0].Err
 		expect.True(t, (err == nil) == (i == 0), "report", i, err)
@@ -134,9 +135,9 @@ func TestFollowUpsOfARound(t *testing.T) {
 	archive := expect.Result(rules.Archive(read(t, s, 1))).Value(t)
 	stale := archive
 	stale.Round++
-	expect.True(t, expect.Result(s.Apply(t.Context(), "m", Unit{Moves: []rules.Move{stale}, Open: []task.Properties{define("no")}})).Value(t)[0].Err != nil)
+	expect.True(t, expect.Result(s.Apply(t.Context(), "m", redisstate.Unit{Moves: []rules.Move{stale}, Open: []task.Properties{define("no")}})).Value(t)[0].Err != nil)
 	expect.Equal(t, read(t, s, 1).Current().FollowUps, task.IDRange{First: 3, Last: 5})
-	expect.NoError(t, expect.Result(s.Apply(t.Context(), "m", Unit{Moves: []rules.Move{archive}, Open: []task.Properties{define("next")}})).Value(t)[0].Err)
+	expect.NoError(t, expect.Result(s.Apply(t.Context(), "m", redisstate.Unit{Moves: []rules.Move{archive}, Open: []task.Properties{define("next")}})).Value(t)[0].Err)
 	expect.Equal(t, read(t, s, 1).Current().FollowUps, task.IDRange{First: 6, Last: 6})
 	transaction(t, s, []task.Properties{define("x")}, expect.Result(rules.Cancel(read(t, s, 3))).Value(t))
 	expect.Equal(t, read(t, s, 3).Current().FollowUps, task.IDRange{}, "a transaction opens no follow-ups")

@@ -1,4 +1,4 @@
-package redisstate
+package redisstate_test
 
 import (
 	"testing"
@@ -7,21 +7,22 @@ import (
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/redistest"
 	"github.com/tdf-framework/tdf/internal/rules"
+	"github.com/tdf-framework/tdf/redisstate"
 )
 
 // keptWorker claims for a worker with 8 cores, of which some are free.
-func keptWorker(t testing.TB, s *Store, name string, free string, queues ...string) ClaimResult {
+func keptWorker(t testing.TB, s *redisstate.Store, name string, free string, queues ...string) redisstate.ClaimResult {
 	t.Helper()
 	o := offerOf(queues...)
-	r := ClaimParams{Worker: name, Most: 1, Lease: 60, Offer: &o, Free: capacities(t, free, 8), Whole: capacities(t, "cpus=8", 8)}
+	r := redisstate.ClaimParams{Worker: name, Most: 1, Lease: 60, Offer: &o, Free: capacities(t, free, 8), Whole: capacities(t, "cpus=8", 8)}
 	return expect.Result(s.Claim(t.Context(), r)).Value(t)
 }
 
 // minuteLater makes all open tasks look as if they had become due a minute earlier.
-func minuteLater(t testing.TB, s *Store) { redistest.Age(t, s.Redis, s.Keys.Key(""), 61) }
+func minuteLater(t testing.TB, s *redisstate.Store) { redistest.Age(t, s.Redis, s.Keys.Key(""), 61) }
 
 // small opens tasks that fit everywhere.
-func small(t testing.TB, s *Store, n int) {
+func small(t testing.TB, s *redisstate.Store, n int) {
 	t.Helper()
 	for range n {
 		mustOpen(t, s, asking(t, "cpus=1"))
@@ -30,7 +31,7 @@ func small(t testing.TB, s *Store, n int) {
 
 // A task that has been the first one for a minute keeps one worker, which claims nothing that it needs until it fits.
 func TestBlockedTaskKeepsAWorker(t *testing.T) {
-	onEach(t, func(t *testing.T, s *Store) {
+	onEach(t, func(t *testing.T, s *redisstate.Store) {
 		big := mustOpen(t, s, asking(t, "cpus=8"))[0]
 		small(t, s, 9)
 		expect.Equal(t, requests(keptWorker(t, s, "a", "cpus=2")), []string{"cpus=1"}, "the big task has not waited")
@@ -52,7 +53,7 @@ func TestBlockedTaskKeepsAWorker(t *testing.T) {
 
 // If another worker runs the task, the kept one goes on. If the kept worker dies, another is kept after a minute.
 func TestKeptWorkerIsReleased(t *testing.T) {
-	onEach(t, func(t *testing.T, s *Store) {
+	onEach(t, func(t *testing.T, s *redisstate.Store) {
 		big := mustOpen(t, s, asking(t, "cpus=8"))[0]
 		small(t, s, 9)
 		keptWorker(t, s, "a", "cpus=2")
@@ -70,7 +71,7 @@ func TestKeptWorkerIsReleased(t *testing.T) {
 
 // A kept worker still claims tasks that come before.
 func TestKeptWorkerAndOrder(t *testing.T) {
-	onEach(t, func(t *testing.T, s *Store) {
+	onEach(t, func(t *testing.T, s *redisstate.Store) {
 		mustOpen(t, s, asking(t, "cpus=8"))
 		other := asking(t, "cpus=1")
 		other.Queue = "other"
@@ -88,15 +89,15 @@ func TestKeptWorkerAndOrder(t *testing.T) {
 
 // A kept worker keeps back only what the blocked task takes, also in its other queues.
 func TestKeptWorkerServesTheRest(t *testing.T) {
-	onEach(t, func(t *testing.T, s *Store) {
+	onEach(t, func(t *testing.T, s *redisstate.Store) {
 		licensed := mustOpen(t, s, asking(t, "cpus=1 licence=1"))[0]
 		other := asking(t, "cpus=1")
 		other.Queue = "other"
 		mustOpen(t, s, other, other)
 		small(t, s, 9)
-		claim := func(cores string, licences int64, queues ...string) ClaimResult {
+		claim := func(cores string, licences int64, queues ...string) redisstate.ClaimResult {
 			o := offerOf(queues...)
-			r := ClaimParams{Worker: "a", Most: 1, Lease: 60, Offer: &o, Whole: capacities(t, "cpus=4 licence=1", 8)}
+			r := redisstate.ClaimParams{Worker: "a", Most: 1, Lease: 60, Offer: &o, Whole: capacities(t, "cpus=4 licence=1", 8)}
 			r.Free = capacities(t, cores+" licence=1", 8)
 			for i := range r.Free {
 				if r.Free[i].Name == "licence" {
@@ -123,7 +124,7 @@ func TestKeptWorkerServesTheRest(t *testing.T) {
 
 // A task that no such worker may run, or that does not fit in the whole of it, keeps no worker.
 func TestUnsuitableTaskKeepsNoWorker(t *testing.T) {
-	onEach(t, func(t *testing.T, s *Store) {
+	onEach(t, func(t *testing.T, s *redisstate.Store) {
 		mustOpen(t, s, asking(t, "cpus=9"))
 		mustOpen(t, s, asking(t, "tpus=1"))
 		excluded := mustOpen(t, s, asking(t, "cpus=7"))[0]
@@ -139,18 +140,18 @@ func TestUnsuitableTaskKeepsNoWorker(t *testing.T) {
 
 // A task that asks for nothing needs a whole core. Tasks with half a core do not keep it waiting.
 func TestPlainTaskKeepsAWorker(t *testing.T) {
-	onEach(t, func(t *testing.T, s *Store) {
+	onEach(t, func(t *testing.T, s *redisstate.Store) {
 		plain := mustOpen(t, s, define("x"))[0]
 		for range 4 {
 			mustOpen(t, s, asking(t, "cpus=0.5"))
 		}
-		half := func(free int64) ClaimResult {
+		half := func(free int64) redisstate.ClaimResult {
 			c := capacities(t, "cpus=1", 8)
 			c[0].Whole, c[0].Parts = 0, []int64{free}
 			if free == class.Scale {
 				c[0].Whole, c[0].Parts = 1, nil
 			}
-			r := ClaimParams{Worker: "a", Most: 1, Lease: 60, Free: c, Whole: capacities(t, "cpus=1", 8)}
+			r := redisstate.ClaimParams{Worker: "a", Most: 1, Lease: 60, Free: c, Whole: capacities(t, "cpus=1", 8)}
 			return expect.Result(s.Claim(t.Context(), r)).Value(t)
 		}
 		expect.Equal(t, requests(half(5000)), []string{"cpus=0.5"})
@@ -181,7 +182,7 @@ func TestPlainTaskKeepsAWorker(t *testing.T) {
 
 // Foreign values of the keys do no harm.
 func TestForeignKeepings(t *testing.T) {
-	onEach(t, func(t *testing.T, s *Store) {
+	onEach(t, func(t *testing.T, s *redisstate.Store) {
 		for _, text := range []string{"", "x", "1 b", "nan a"} {
 			big := mustOpen(t, s, asking(t, "cpus=8"))[0]
 			id := mustOpen(t, s, asking(t, "cpus=1"))
@@ -198,7 +199,7 @@ func TestForeignKeepings(t *testing.T) {
 
 // After an hour, a kept worker claims what it has kept back, because a round that it runs may never end.
 func TestKeptForAnHour(t *testing.T) {
-	onEach(t, func(t *testing.T, s *Store) {
+	onEach(t, func(t *testing.T, s *redisstate.Store) {
 		mustOpen(t, s, asking(t, "cpus=8"))
 		small(t, s, 9)
 		minuteLater(t, s)

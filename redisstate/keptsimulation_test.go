@@ -1,4 +1,4 @@
-package redisstate
+package redisstate_test
 
 import (
 	"container/heap"

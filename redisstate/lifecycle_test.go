@@ -1,4 +1,4 @@
-package redisstate
+package redisstate_test
 
 import (
 	"slices"
@@ -9,11 +9,12 @@ import (
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/rules"
 	"github.com/tdf-framework/tdf/internal/task"
+	"github.com/tdf-framework/tdf/redisstate"
 )
 
 // After each step of a task's life, Redis contains exactly the data that docs/redis.md describes.
 func TestWholeStateOfALife(t *testing.T) {
-	onEach(t, func(t *testing.T, s *Store) {
+	onEach(t, func(t *testing.T, s *redisstate.Store) {
 		ns := s.Keys.Namespace()
 		base := "0:open=T\nend_before=inf\nfails=0\nid=1\ninput=1 2\n"
 		rest := "max_fails=1\nmax_timeouts=0\nnamespace=" + ns + "\nprogram=p\n"
@@ -55,13 +56,13 @@ func TestWholeStateOfALife(t *testing.T) {
 	})
 }
 
-func is(t *testing.T, s *Store, want world) {
+func is(t *testing.T, s *redisstate.Store, want world) {
 	t.Helper()
 	expect.MustEqual(t, changed(t, want, dump(t, s)), "", "Redis differs (-want +got")
 }
 
 // put opens a task, moves it to a state, and returns its id.
-func put(t *testing.T, s *Store, state task.State) int64 {
+func put(t *testing.T, s *redisstate.Store, state task.State) int64 {
 	t.Helper()
 	d := define("x")
 	if state == task.TimedOut {
@@ -124,11 +125,11 @@ func TestMovesAreFenced(t *testing.T) {
 }
 
 // refused checks that Redis refuses each of the moves, because the task is in the given state.
-func refused(t *testing.T, s *Store, state task.State, moves ...rules.Move) {
+func refused(t *testing.T, s *redisstate.Store, state task.State, moves ...rules.Move) {
 	t.Helper()
 	before := dump(t, s)
 	for _, m := range moves {
-		outcomes := expect.Result(s.Apply(t.Context(), "test", Unit{Moves: []rules.Move{m}, Open: []task.Properties{define("follow-up")}})).Value(t)
+		outcomes := expect.Result(s.Apply(t.Context(), "test", redisstate.Unit{Moves: []rules.Move{m}, Open: []task.Properties{define("follow-up")}})).Value(t)
 		e, ok := outcomes[0].Err.(*rules.StateError)
 		expect.MustTrue(t, ok, m, "on a", state, "task", outcomes[0].Err)
 		expect.Equal(t, e.State, state)
@@ -144,8 +145,8 @@ func TestUnitsAreAllOrNothingAndIndependent(t *testing.T) {
 		return rules.Move{ID: id, Verb: rules.VerbArchive, From: task.Succeeded, To: task.Archived, Set: []task.Field{{Name: "state", Value: "archived"}}}
 	}
 	outcomes, err := s.Apply(t.Context(), "manager",
-		Unit{Moves: []rules.Move{archive(a), archive(c)}, Open: []task.Properties{define("never")}},
-		Unit{Moves: []rules.Move{archive(b)}, Open: []task.Properties{define("1"), define("2")}},
+		redisstate.Unit{Moves: []rules.Move{archive(a), archive(c)}, Open: []task.Properties{define("never")}},
+		redisstate.Unit{Moves: []rules.Move{archive(b)}, Open: []task.Properties{define("1"), define("2")}},
 	)
 	expect.NoError(t, err)
 	expect.MustTrue(t, outcomes[0].Err != nil, outcomes, err)
@@ -164,7 +165,7 @@ func TestUnitsAreAllOrNothingAndIndependent(t *testing.T) {
 func TestExecutedAtTheEndOfTheProgram(t *testing.T) {
 	s := newStore(t)
 	mustOpen(t, s, define("x"))
-	c := expect.Result(s.Claim(t.Context(), ClaimParams{Worker: "w", Most: 1, Lease: 60})).Value(t)
+	c := expect.Result(s.Claim(t.Context(), redisstate.ClaimParams{Worker: "w", Most: 1, Lease: 60})).Value(t)
 	mustExecute(t, s, c.Claims[0], rules.Result{Exit: "0", Started: c.Now, Seconds: 1e-6})
 	got := read(t, s, 1).Current().Entered
 	want := c.Now.Add(1e-6)
@@ -172,7 +173,7 @@ func TestExecutedAtTheEndOfTheProgram(t *testing.T) {
 }
 
 func TestLogKeepsFirstAndLastLines(t *testing.T) {
-	onEach(t, func(t *testing.T, s *Store) {
+	onEach(t, func(t *testing.T, s *redisstate.Store) {
 		id := mustOpen(t, s, define("x"))[0]
 		for range 70 {
 			mustMove(t, s, id, rules.Cancel)

@@ -1,4 +1,4 @@
-package redisstate
+package redisstate_test
 
 import (
 	"fmt"
@@ -14,6 +14,7 @@ import (
 	"github.com/tdf-framework/tdf/internal/redistest"
 	"github.com/tdf-framework/tdf/internal/rules"
 	"github.com/tdf-framework/tdf/internal/task"
+	"github.com/tdf-framework/tdf/redisstate"
 	"github.com/tdf-framework/tdf/redisstate/embedded"
 )
 
@@ -28,7 +29,7 @@ func (c *handClock) pass(seconds float64) {
 	c.SetTime(c.now)
 }
 
-func withHandClock(t *testing.T) (*handClock, *Store) {
+func withHandClock(t *testing.T) (*handClock, *redisstate.Store) {
 	r := expect.Result(embedded.Start("127.0.0.1:0")).Value(t)
 	t.Cleanup(r.Close)
 	c := &handClock{Redis: r, now: time.Now()}
@@ -151,7 +152,7 @@ func TestUnservedQueueHoldsNobody(t *testing.T) {
 		mustOpen(t, s, all...)
 	}
 	clock.pass(1)
-	for c := (ClaimResult{More: true}); c.More; {
+	for c := (redisstate.ClaimResult{More: true}); c.More; {
 		c = claimFor(t, s, 10, offerOf("left", "default"))
 	}
 	mustLimit(t, s, "db", running(4))
@@ -169,7 +170,7 @@ func TestUnservedQueueHoldsNobody(t *testing.T) {
 		expect.MustTrue(t, waited <= 150, "only", done, "were claimed in", waited, "s")
 	}
 	mustBeSound(t, s)
-	for c := (ClaimResult{More: true}); c.More || len(c.Claims) > 0; { // the queue has workers again
+	for c := (redisstate.ClaimResult{More: true}); c.More || len(c.Claims) > 0; { // the queue has workers again
 		c = claimFor(t, s, 1, offerOf("left"))
 	}
 	u := useOf(t, s, "db")
@@ -203,7 +204,7 @@ func TestHostileWaitingTasks(t *testing.T) {
 
 // A new rate with a longer time span counts the starts before it.
 func TestLongerRate(t *testing.T) {
-	onEach(t, func(t *testing.T, s *Store) {
+	onEach(t, func(t *testing.T, s *redisstate.Store) {
 		rate := func(per task.Seconds) task.Limit { return task.Limit{Starts: 1, Per: per.Std()} }
 		kept := func() float64 { return s.Redis.TTL(t.Context(), s.Keys.Starts("db")).Val().Seconds() }
 		mustLimit(t, s, "db", rate(0.001))
@@ -224,7 +225,7 @@ func TestWaitingTasksKeepTheirOrder(t *testing.T) {
 	mustLimit(t, s, "db", running(1))
 	prioritized := func(priority int) task.Properties { d := limitedBy("db"); d.Priority = priority; return d }
 	ids := mustOpen(t, s, prioritized(9), prioritized(0), prioritized(5), prioritized(5), prioritized(-5), prioritized(0))
-	next := func() Claim {
+	next := func() redisstate.Claim {
 		t.Helper()
 		returnWaiting(t, s)
 		claims := mustClaim(t, s, 10)
@@ -308,7 +309,7 @@ func TestWaitingTaskByHand(t *testing.T) {
 
 // The audit finds and repairs what a failover or another program has lost.
 func TestAuditRepairsLimits(t *testing.T) {
-	onEach(t, func(t *testing.T, s *Store) {
+	onEach(t, func(t *testing.T, s *redisstate.Store) {
 		mustLimit(t, s, "db", running(1))
 		ids := mustOpen(t, s, limitedBy("db"), limitedBy("db"), limitedBy("db"))
 		claimAll(t, s, 10)
@@ -335,7 +336,7 @@ func TestLimitKeysOfWrongTypes(t *testing.T) {
 	t.Parallel()
 	for _, key := range []string{"limits", "held", "limited:db", "returned:limit=db", "starts:db", "held:limit=db"} {
 		t.Run(key, func(t *testing.T) {
-			onEach(t, func(t *testing.T, s *Store) {
+			onEach(t, func(t *testing.T, s *redisstate.Store) {
 				mustLimit(t, s, "db", task.Limit{AtMost: 1, Starts: 5, Per: task.Seconds(1).Std()})
 				mustOpen(t, s, limitedBy("db"), limitedBy("db"), limitedBy("db"))
 				first := mustClaim(t, s, 10)
@@ -344,7 +345,7 @@ func TestLimitKeysOfWrongTypes(t *testing.T) {
 				s.Redis.Set(t.Context(), s.Keys.Key(key), "x", 0)
 				mustOpen(t, s, limitedBy("db"), define("plain"))
 				before := dump(t, s)
-				c, err := s.Claim(t.Context(), ClaimParams{Worker: "w", Most: 10, Lease: 60})
+				c, err := s.Claim(t.Context(), redisstate.ClaimParams{Worker: "w", Most: 10, Lease: 60})
 				for _, claim := range c.Claims {
 					expect.Equal(t, claim.Task.LimitKey, "", "task", claim.Task.ID, "was claimed beyond the limit")
 				}
@@ -395,7 +396,7 @@ func TestPlaceOfAWrongTypeHoldsOnlyItsTasks(t *testing.T) {
 // If another program has written an invalid limit, no waiting task returns before the limit is set again. If the limit
 // cannot be read at all, no task is claimed either.
 func TestInvalidLimit(t *testing.T) {
-	onEach(t, func(t *testing.T, s *Store) {
+	onEach(t, func(t *testing.T, s *redisstate.Store) {
 		for limit, most := range map[string]int{
 			"at_most=1 rate=x/y": 1, "at_most=1 rate=5/inf": 1, "at_most=1 rate=5/1e400": 1,
 			"at_most=1 rate=0/1": 1, "at_most=1 at_most=x": 1,
@@ -428,7 +429,7 @@ func TestManyTasksOfOneKey(t *testing.T) {
 	mustOpen(t, s, all...)
 	plain := mustOpen(t, s, define("plain"))[0]
 	read, calls, met := 0, 0, false
-	var claims []Claim
+	var claims []redisstate.Claim
 	for !met {
 		before := commandCalls(t, s, "hmget")
 		calls++

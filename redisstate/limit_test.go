@@ -1,4 +1,4 @@
-package redisstate
+package redisstate_test
 
 import (
 	"fmt"
@@ -13,6 +13,7 @@ import (
 	"github.com/tdf-framework/tdf/internal/redistest"
 	"github.com/tdf-framework/tdf/internal/rules"
 	"github.com/tdf-framework/tdf/internal/task"
+	"github.com/tdf-framework/tdf/redisstate"
 )
 
 // limitedBy returns a definition with a limit key.
@@ -22,7 +23,7 @@ func limitedBy(key string) task.Properties {
 	return d
 }
 
-func mustLimit(t testing.TB, s *Store, key string, limit task.Limit) {
+func mustLimit(t testing.TB, s *redisstate.Store, key string, limit task.Limit) {
 	t.Helper()
 	must(t, s.SetLimit(t.Context(), key, limit))
 }
@@ -30,7 +31,7 @@ func mustLimit(t testing.TB, s *Store, key string, limit task.Limit) {
 func running(n int) task.Limit { return task.Limit{AtMost: n} }
 
 // claimAll makes claims until one has no more tasks, and returns the ids of the claimed tasks.
-func claimAll(t testing.TB, s *Store, most int) (ids []int64) {
+func claimAll(t testing.TB, s *redisstate.Store, most int) (ids []int64) {
 	t.Helper()
 	for _, c := range mustClaim(t, s, most) {
 		ids = append(ids, c.Task.ID)
@@ -40,7 +41,7 @@ func claimAll(t testing.TB, s *Store, most int) (ids []int64) {
 
 // returnWaiting returns held tasks, as a server does. It returns their number. On a busy machine, calls leave some tasks
 // to the next one.
-func returnWaiting(t testing.TB, s *Store) int {
+func returnWaiting(t testing.TB, s *redisstate.Store) int {
 	t.Helper()
 	n, err := returnAll(t, s)
 	must(t, err)
@@ -48,7 +49,7 @@ func returnWaiting(t testing.TB, s *Store) int {
 }
 
 // returnAll returns held tasks until no more may return, and the last error.
-func returnAll(t testing.TB, s *Store) (returned int, failed error) {
+func returnAll(t testing.TB, s *redisstate.Store) (returned int, failed error) {
 	t.Helper()
 	for more := true; more; {
 		n, again, err := s.ReturnHeld(t.Context())
@@ -60,14 +61,14 @@ func returnAll(t testing.TB, s *Store) (returned int, failed error) {
 }
 
 // heldDue returns the reasons whose check is due.
-func heldDue(t testing.TB, s *Store) []string {
+func heldDue(t testing.TB, s *redisstate.Store) []string {
 	t.Helper()
 	until := expect.Result(s.Now(t.Context())).Value(t).String()
 	due := redis.ZRangeArgs{Key: s.Keys.Held(), ByScore: true, Start: "-inf", Stop: until}
 	return expect.Result(s.Redis.ZRangeArgs(t.Context(), due).Result()).Value(t)
 }
 
-func useOf(t testing.TB, s *Store, key string) task.LimitUse {
+func useOf(t testing.TB, s *redisstate.Store, key string) task.LimitUse {
 	t.Helper()
 	uses := expect.Result(s.LimitUses(t.Context(), key)).Value(t)
 	return uses[0]
@@ -75,11 +76,11 @@ func useOf(t testing.TB, s *Store, key string) task.LimitUse {
 
 // At most two tasks of the key run. The others wait, in order, and come back when a running task ends.
 func TestLimitAtMost(t *testing.T) {
-	onEach(t, func(t *testing.T, s *Store) {
+	onEach(t, func(t *testing.T, s *redisstate.Store) {
 		mustLimit(t, s, "db", running(2))
 		ids := mustOpen(t, s, limitedBy("db"), limitedBy("db"), limitedBy("db"), define("x"), limitedBy("db"), limitedBy("other"))
 		claims := mustClaim(t, s, 10)
-		expect.MustEqual(t, claimedIDs(ClaimResult{Claims: claims}), []int64{ids[0], ids[1], ids[3], ids[5]}, "claimed")
+		expect.MustEqual(t, claimedIDs(redisstate.ClaimResult{Claims: claims}), []int64{ids[0], ids[1], ids[3], ids[5]}, "claimed")
 		x := read(t, s, ids[2])
 		expect.True(t, x.WaitsForLimit(), "the third task is", x.State, "in", x.PlacedIn)
 		expect.Equal(t, x.PlacedIn, "limit=db\ndefault")
@@ -115,7 +116,7 @@ func TestALargeLimitIsFilledAtOnce(t *testing.T) {
 	mustLimit(t, s, "db", running(0))
 	mustOpen(t, s, slices.Repeat([]task.Properties{limitedBy("db")}, 1400)...)
 	claimAll(t, s, 1)
-	for c := (ClaimResult{More: true}); c.More; {
+	for c := (redisstate.ClaimResult{More: true}); c.More; {
 		c = claimFor(t, s, 1, class.Offer{Programs: true})
 	}
 	mustLimit(t, s, "db", running(1200))
@@ -126,29 +127,33 @@ func TestALargeLimitIsFilledAtOnce(t *testing.T) {
 // Every end of a round gives the place back in the same step.
 func TestPlacesComeBack(t *testing.T) {
 	t.Parallel()
-	for name, end := range map[string]func(t *testing.T, s *Store, c Claim){
-		"executed": func(t *testing.T, s *Store, c Claim) { mustExecute(t, s, c, rules.Result{Exit: "0"}) },
-		"failed":   func(t *testing.T, s *Store, c Claim) { mustExecute(t, s, c, rules.Result{Exit: "1"}) },
-		"released": func(t *testing.T, s *Store, c Claim) {
+	for name, end := range map[string]func(t *testing.T, s *redisstate.Store, c redisstate.Claim){
+		"executed": func(t *testing.T, s *redisstate.Store, c redisstate.Claim) {
+			mustExecute(t, s, c, rules.Result{Exit: "0"})
+		},
+		"failed": func(t *testing.T, s *redisstate.Store, c redisstate.Claim) {
+			mustExecute(t, s, c, rules.Result{Exit: "1"})
+		},
+		"released": func(t *testing.T, s *redisstate.Store, c redisstate.Claim) {
 			m, err := rules.Release(c.Task, "so")
 			mustApply(t, s, m, err)
 		},
-		"requeued": func(t *testing.T, s *Store, c Claim) {
+		"requeued": func(t *testing.T, s *redisstate.Store, c redisstate.Claim) {
 			m, err := rules.Requeue(read(t, s, c.Task.ID), true)
 			mustApply(t, s, m, err)
 		},
-		"timed out": func(t *testing.T, s *Store, c Claim) {
+		"timed out": func(t *testing.T, s *redisstate.Store, c redisstate.Claim) {
 			m, err := rules.TimeOut(c.Task)
 			mustApply(t, s, m, err)
 		},
-		"cancelled": func(t *testing.T, s *Store, c Claim) {
+		"cancelled": func(t *testing.T, s *redisstate.Store, c redisstate.Claim) {
 			mustMove(t, s, c.Task.ID, rules.Cancel)
 		},
-		"lost": func(t *testing.T, s *Store, c Claim) {
-			expect.Result(s.Renew(t.Context(), 0, LeaseRenewal{ID: c.Task.ID, Round: c.Task.Round, Claim: c.ID, Until: task.Never})).OK(t)
+		"lost": func(t *testing.T, s *redisstate.Store, c redisstate.Claim) {
+			expect.Result(s.Renew(t.Context(), 0, redisstate.LeaseRenewal{ID: c.Task.ID, Round: c.Task.Round, Claim: c.ID, Until: task.Never})).OK(t)
 			mustSettle(t, s, c.Task.ID)
 		},
-		"moved by another program": func(t *testing.T, s *Store, c Claim) {
+		"moved by another program": func(t *testing.T, s *redisstate.Store, c redisstate.Claim) {
 			mustExecute(t, s, c, rules.Result{Exit: "0"})
 			mustSettle(t, s, c.Task.ID)
 			s.Redis.ZAdd(t.Context(), s.Keys.Limited("db"), redis.Z{Member: 1, Score: 1})
@@ -156,7 +161,7 @@ func TestPlacesComeBack(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			onEach(t, func(t *testing.T, s *Store) {
+			onEach(t, func(t *testing.T, s *redisstate.Store) {
 				mustLimit(t, s, "db", running(1))
 				ids := mustOpen(t, s, limitedBy("db"), limitedBy("db"))
 				claims := mustClaim(t, s, 2)

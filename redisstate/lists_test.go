@@ -1,4 +1,4 @@
-package redisstate
+package redisstate_test
 
 import (
 	"fmt"
@@ -13,6 +13,7 @@ import (
 	"github.com/tdf-framework/tdf/internal/redistest"
 	"github.com/tdf-framework/tdf/internal/rules"
 	"github.com/tdf-framework/tdf/internal/task"
+	"github.com/tdf-framework/tdf/redisstate"
 	"github.com/tdf-framework/tdf/redisstate/conn"
 )
 
@@ -107,7 +108,7 @@ func TestCountsDoNotBelieveAnEmptyAnswer(t *testing.T) {
 }
 
 func TestMemoryOf(t *testing.T) {
-	onEach(t, func(t *testing.T, s *Store) {
+	onEach(t, func(t *testing.T, s *redisstate.Store) {
 		ids := mustOpen(t, s, define("x"))
 		isRedis := infoOf(t, s)["redis_version"] != ""
 		sizes := expect.Result(s.MemoryOf(t.Context(), append(ids, 99))).Value(t)
@@ -117,7 +118,7 @@ func TestMemoryOf(t *testing.T) {
 	})
 }
 
-func infoOf(t *testing.T, s *Store) conn.Info {
+func infoOf(t *testing.T, s *redisstate.Store) conn.Info {
 	t.Helper()
 	return expect.Result(s.Info(t.Context())).Value(t)
 }

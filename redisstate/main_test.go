@@ -1,4 +1,4 @@
-package redisstate
+package redisstate_test
 
 import (
 	"context"
@@ -19,6 +19,7 @@ import (
 	"github.com/tdf-framework/tdf/internal/redistest"
 	"github.com/tdf-framework/tdf/internal/rules"
 	"github.com/tdf-framework/tdf/internal/task"
+	"github.com/tdf-framework/tdf/redisstate"
 )
 
 func TestMain(m *testing.M) { os.Exit(leaktest.M{M: m}.Run()) }
@@ -28,21 +29,21 @@ var must = expect.NoError
 var quiet = slog.New(slog.NewTextHandler(io.Discard, nil))
 
 // connect returns a Store for the given namespace, and closes it at the end of the test.
-func connect(t testing.TB, addr, namespace string) *Store {
+func connect(t testing.TB, addr, namespace string) *redisstate.Store {
 	t.Helper()
-	s := expect.Result(Connect(t.Context(), conntest.Config(t, addr), namespace, quiet)).Value(t)
+	s := expect.Result(redisstate.Connect(t.Context(), conntest.Config(t, addr), namespace, quiet)).Value(t)
 	t.Cleanup(func() { s.Close() })
 	return s
 }
 
 // onEach runs a test with the embedded Redis and with a real Redis. Together, these tests run every script on the embedded
 // Redis, because its Lua differs from that of a real Redis. Other tests use newStore.
-func onEach(t *testing.T, test func(t *testing.T, s *Store)) {
+func onEach(t *testing.T, test func(t *testing.T, s *redisstate.Store)) {
 	conntest.EachRedis(t, func(t *testing.T, addr string) { test(t, connect(t, addr, redistest.Namespace(t))) })
 }
 
 // newStore marks the test as parallel, and returns a Store for a namespace of its own in a real Redis.
-func newStore(t *testing.T) *Store {
+func newStore(t *testing.T) *redisstate.Store {
 	t.Helper()
 	t.Parallel()
 	return connect(t, redistest.Shared(t), redistest.Namespace(t))
@@ -50,12 +51,12 @@ func newStore(t *testing.T) *Store {
 
 type world = conntest.World
 
-func dump(t testing.TB, s *Store) world {
+func dump(t testing.TB, s *redisstate.Store) world {
 	t.Helper()
 	return conntest.Dump(t, s.Conn)
 }
 
-func readAll(t testing.TB, s *Store) world {
+func readAll(t testing.TB, s *redisstate.Store) world {
 	t.Helper()
 	return conntest.ReadAll(t, s.Conn)
 }
@@ -68,57 +69,57 @@ func changed(t testing.TB, before, after world) string {
 
 func define(input string) task.Properties { return task.Defaults("p", "rsync:/p/run.sh", input) }
 
-func mustOpen(t testing.TB, s *Store, definitions ...task.Properties) []int64 {
+func mustOpen(t testing.TB, s *redisstate.Store, definitions ...task.Properties) []int64 {
 	t.Helper()
 	return expect.Result(s.Open(t.Context(), "manager", definitions...)).Value(t)
 }
 
-func mustClaim(t testing.TB, s *Store, most int) []Claim {
+func mustClaim(t testing.TB, s *redisstate.Store, most int) []redisstate.Claim {
 	t.Helper()
-	var claims []Claim
+	var claims []redisstate.Claim
 	for more := true; more && len(claims) < most; {
-		c := expect.Result(s.Claim(t.Context(), ClaimParams{Worker: "w", Most: most - len(claims), Lease: 3600})).Value(t)
-		claims, more = append(claims, c.Claims...), c.More || len(c.Claims) == maxTasksPerCall
+		c := expect.Result(s.Claim(t.Context(), redisstate.ClaimParams{Worker: "w", Most: most - len(claims), Lease: 3600})).Value(t)
+		claims, more = append(claims, c.Claims...), c.More || len(c.Claims) == redisstate.MaxTasksPerCall
 	}
 	return claims
 }
 
 // mustApply carries out a move. It fails the test if the given error is not nil, or if the move fails.
-func mustApply(t testing.TB, s *Store, m rules.Move, err error) {
+func mustApply(t testing.TB, s *redisstate.Store, m rules.Move, err error) {
 	t.Helper()
 	must(t, err)
-	expect.NoError(t, expect.Result(s.Apply(t.Context(), "test", Unit{Moves: []rules.Move{m}})).Value(t)[0].Err)
+	expect.NoError(t, expect.Result(s.Apply(t.Context(), "test", redisstate.Unit{Moves: []rules.Move{m}})).Value(t)[0].Err)
 }
 
 // mustMove makes the move that a method of the task decides, such as (*task.Task).Cancel.
-func mustMove(t testing.TB, s *Store, id int64, decide func(*task.Task) (rules.Move, error)) {
+func mustMove(t testing.TB, s *redisstate.Store, id int64, decide func(*task.Task) (rules.Move, error)) {
 	t.Helper()
 	m, err := decide(read(t, s, id))
 	mustApply(t, s, m, err)
 }
 
-func mustChange(t testing.TB, s *Store, id int64, c task.Changes) {
+func mustChange(t testing.TB, s *redisstate.Store, id int64, c task.Changes) {
 	t.Helper()
 	mustMove(t, s, id, func(t *task.Task) (rules.Move, error) { return rules.Change(t, c) })
 }
 
-func mustExecute(t testing.TB, s *Store, c Claim, r rules.Result) {
+func mustExecute(t testing.TB, s *redisstate.Store, c redisstate.Claim, r rules.Result) {
 	t.Helper()
 	m := expect.Result(rules.Execute(c.Task, c.ID, r)).Value(t)
 	expect.NoError(t, expect.Result(s.Execute(t.Context(), "w", m)).Value(t)[0].Err)
 }
 
 // mustSettle settles one task, as a server would.
-func mustSettle(t testing.TB, s *Store, id int64) {
+func mustSettle(t testing.TB, s *redisstate.Store, id int64) {
 	t.Helper()
-	seen := expect.Result(s.Read(t.Context(), []int64{id}, Want{Fields: Rules})).Value(t)
+	seen := expect.Result(s.Read(t.Context(), []int64{id}, redisstate.Want{Fields: redisstate.Rules})).Value(t)
 	now := expect.Result(s.Now(t.Context())).Value(t)
 	m, ok := rules.Settle(seen[0].Task, now, seen[0].Invalid)
 	expect.MustTrue(t, ok, "nothing to settle", seen[0].Task)
 	mustApply(t, s, m, nil)
 }
 
-func mustBeSound(t testing.TB, s *Store) {
+func mustBeSound(t testing.TB, s *redisstate.Store) {
 	t.Helper()
 	findings := expect.Result(s.Check(t.Context())).Value(t)
 	for _, f := range findings {
@@ -126,9 +127,9 @@ func mustBeSound(t testing.TB, s *Store) {
 	}
 }
 
-func read(t testing.TB, s *Store, id int64) *task.Task {
+func read(t testing.TB, s *redisstate.Store, id int64) *task.Task {
 	t.Helper()
-	found := expect.Result(s.ReadOne(t.Context(), id, Want{Fields: Whole})).Value(t)
+	found := expect.Result(s.ReadOne(t.Context(), id, redisstate.Want{Fields: redisstate.Whole})).Value(t)
 	return found.Task
 }
 

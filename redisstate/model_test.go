@@ -1,4 +1,4 @@
-package redisstate
+package redisstate_test
 
 import (
 	"context"
@@ -17,6 +17,7 @@ import (
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/rules"
 	"github.com/tdf-framework/tdf/internal/task"
+	"github.com/tdf-framework/tdf/redisstate"
 	"github.com/tdf-framework/tdf/redisstate/conn"
 )
 
@@ -208,10 +209,10 @@ func outputsRemoved(t *task.Task) string {
 // A player makes random calls and records their results in a ledger.
 type player struct {
 	t      *testing.T
-	s      *Store
+	s      *redisstate.Store
 	ledger *ledger
 	rand   *rand.Rand
-	claims []Claim // all claims, even those that have ended
+	claims []redisstate.Claim // all claims, even those that have ended
 	ids    []int64
 	alone  bool // there is no other player, so this player can predict every answer
 	guest  bool // the player runs in a goroutine of its own
@@ -353,7 +354,7 @@ func (p *player) open(ctx context.Context) {
 	for i := range definitions {
 		definitions[i] = p.definition()
 	}
-	opened, err := p.s.openUnique(ctx, "player", "", definitions)
+	opened, err := redisstate.OpenUnique(p.s, ctx, "player", "", definitions)
 	for i, o := range opened {
 		if o.ID > 0 {
 			p.answered(definitions[i], o.ID, o.Existing)
@@ -381,13 +382,13 @@ func (p *player) openPlain(ctx context.Context) {
 }
 
 func (p *player) claim(ctx context.Context) {
-	request := ClaimParams{
+	request := redisstate.ClaimParams{
 		Worker: "w" + strconv.Itoa(p.rand.IntN(5)), Most: 1 + p.rand.IntN(3), Lease: p.lease(),
 		Prefetch: p.rand.IntN(4),
 	}
 	offer := p.offer()
 	request.Offer = &offer
-	c, err := p.s.claimAndExpire(ctx, request, func(expired []rules.Move) {
+	c, err := redisstate.ClaimAndExpire(p.s, ctx, request, func(expired []rules.Move) {
 		for _, m := range expired {
 			p.ledger.moved(m)
 		}
@@ -451,9 +452,9 @@ func (p *player) lease() task.Seconds {
 	return 3600
 }
 
-func (p *player) anyClaim() (Claim, bool) {
+func (p *player) anyClaim() (redisstate.Claim, bool) {
 	if len(p.claims) == 0 {
-		return Claim{}, false
+		return redisstate.Claim{}, false
 	}
 	return p.claims[p.rand.IntN(len(p.claims))], true
 }
@@ -518,7 +519,7 @@ func (p *player) renew(ctx context.Context) {
 	}
 	of := roundOf{c.Task.ID, c.Task.Round}
 	report, n := p.ledger.nextUpdate(of)
-	renewed, err := p.s.Renew(ctx, p.lease(), LeaseRenewal{ID: c.Task.ID, Round: c.Task.Round, Claim: c.ID, Until: c.Task.EndBefore, Report: report})
+	renewed, err := p.s.Renew(ctx, p.lease(), redisstate.LeaseRenewal{ID: c.Task.ID, Round: c.Task.Round, Claim: c.ID, Until: c.Task.EndBefore, Report: report})
 	if p.must(err); renewed.Lost[0] == nil {
 		p.ledger.updated(of, n)
 	}
@@ -544,7 +545,7 @@ func (p *player) byHand(ctx context.Context) {
 	if len(p.ids) == 0 {
 		return
 	}
-	stored, err := p.s.ReadOne(ctx, p.ids[p.rand.IntN(len(p.ids))], Want{Fields: Whole})
+	stored, err := p.s.ReadOne(ctx, p.ids[p.rand.IntN(len(p.ids))], redisstate.Want{Fields: redisstate.Whole})
 	if errors.Is(err, task.ErrNoTask) {
 		return // the task was removed
 	}
@@ -575,7 +576,7 @@ func (p *player) archive(ctx context.Context) {
 	for _, state := range []task.State{task.Succeeded, task.Failed, task.TimedOut, task.Expired} {
 		ids, err := p.s.List(ctx, state, "", 0, 5)
 		p.must(err)
-		stored, err := p.s.Read(ctx, ids, Want{Fields: Whole})
+		stored, err := p.s.Read(ctx, ids, redisstate.Want{Fields: redisstate.Whole})
 		p.must(err)
 		for i := range stored {
 			t := stored[i].Task
@@ -586,7 +587,7 @@ func (p *player) archive(ctx context.Context) {
 			if err != nil { // another player has moved the task
 				continue
 			}
-			u := Unit{Moves: []rules.Move{m}}
+			u := redisstate.Unit{Moves: []rules.Move{m}}
 			if p.chance(30) {
 				u.Open = []task.Properties{p.definition()}
 			}
@@ -612,9 +613,9 @@ func (p *player) transact(ctx context.Context) {
 	for range 1 + p.rand.IntN(4) {
 		ids = append(ids, p.ids[p.rand.IntN(len(p.ids))])
 	}
-	stored, err := p.s.Read(ctx, conn.Unique(ids), Want{Fields: Whole})
+	stored, err := p.s.Read(ctx, conn.Unique(ids), redisstate.Want{Fields: redisstate.Whole})
 	p.must(err)
-	u, possible, keyed := Unit{}, true, false
+	u, possible, keyed := redisstate.Unit{}, true, false
 	for _, x := range stored {
 		if x.Task == nil {
 			return
@@ -651,7 +652,7 @@ func (p *player) transact(ctx context.Context) {
 }
 
 func (p *player) apply(ctx context.Context, moves ...rules.Move) {
-	outcomes, err := p.s.Apply(ctx, "player", unitsOf(moves)...)
+	outcomes, err := p.s.Apply(ctx, "player", redisstate.UnitsOf(moves)...)
 	p.must(err)
 	for i, m := range moves {
 		if m.Verb != rules.VerbReschedule {
@@ -683,7 +684,7 @@ func (p *player) checkAll(from int64) {
 	p.t.Helper()
 	p.checkStage()
 	for page := range slices.Chunk(p.ledger.ids(from), 500) {
-		tasks, err := p.s.Read(context.Background(), page, Want{Fields: Whole})
+		tasks, err := p.s.Read(context.Background(), page, redisstate.Want{Fields: redisstate.Whole})
 		p.must(err)
 		for i, t := range tasks {
 			expect.MustEqual(p.t, p.ledger.compareTask(page[i], t.Task), "", "task", page[i])
@@ -729,7 +730,7 @@ func seeded(t *testing.T) uint64 {
 }
 
 func TestSoakOneClientAgreesWithTheModel(t *testing.T) {
-	onEach(t, func(t *testing.T, s *Store) {
+	onEach(t, func(t *testing.T, s *redisstate.Store) {
 		seed := seeded(t)
 		p := &player{t: t, s: s, ledger: newLedger(), rand: rand.New(rand.NewPCG(seed, 0)), alone: true}
 		p.limitKey(t.Context())
@@ -754,7 +755,7 @@ func TestSoakOneClientAgreesWithTheModel(t *testing.T) {
 func (p *player) checkTouched() {
 	p.t.Helper()
 	ids := conn.Unique(slices.Clone(p.ids[max(0, len(p.ids)-8):]))
-	tasks, err := p.s.Read(context.Background(), ids, Want{Fields: Whole})
+	tasks, err := p.s.Read(context.Background(), ids, redisstate.Want{Fields: redisstate.Whole})
 	p.must(err)
 	for i, t := range tasks {
 		expect.Equal(p.t, p.ledger.compareTask(ids[i], t.Task), "", "task", ids[i])
@@ -766,7 +767,7 @@ func (p *player) checkTouched() {
 }
 
 func TestSoakManyClientsAgreeWithTheModel(t *testing.T) {
-	onEach(t, func(t *testing.T, s *Store) {
+	onEach(t, func(t *testing.T, s *redisstate.Store) {
 		seed := seeded(t)
 		l := newLedger()
 		const clients = 16

@@ -1,4 +1,4 @@
-package redisstate
+package redisstate_test
 
 import (
 	"context"
@@ -8,6 +8,7 @@ import (
 
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/task"
+	"github.com/tdf-framework/tdf/redisstate"
 )
 
 // closing are the groups that the players close. Only group opens tasks in them.
@@ -53,7 +54,7 @@ func (p *player) group(ctx context.Context) {
 func (p *player) decide(ctx context.Context, group string, want error) {
 	d := p.definition()
 	d.Unique = ""
-	outcomes, err := p.s.Apply(ctx, "player", Unit{Decide: group, Open: []task.Properties{d}})
+	outcomes, err := p.s.Apply(ctx, "player", redisstate.Unit{Decide: group, Open: []task.Properties{d}})
 	p.must(err)
 	o := outcomes[0]
 	if p.refusedBy(o.Err, want) {
@@ -135,7 +136,7 @@ func (p *player) stageRecord(ctx context.Context) task.StageRecord {
 func (p *player) stage(ctx context.Context) {
 	from := p.stageRecord(ctx)
 	to := task.StageRecord{Phase: task.StageOpening, Done: from.Done + 1, Digest: "d"}
-	u := Unit{Stage: &StageChange{Stage: "p/s", From: from, To: to}}
+	u := redisstate.Unit{Stage: &redisstate.StageChange{Stage: "p/s", From: from, To: to}}
 	stale := p.chance(10)
 	if stale {
 		u.Stage.From = task.StageRecord{Phase: task.StageOpened} // the stage never has this record
@@ -148,7 +149,7 @@ func (p *player) stage(ctx context.Context) {
 	outcomes, err := p.s.Apply(ctx, "player", u)
 	p.must(err)
 	o := outcomes[0]
-	if changed := errors.Is(o.Err, ErrRecordChanged); changed || stale {
+	if changed := errors.Is(o.Err, redisstate.ErrRecordChanged); changed || stale {
 		expect.True(p.t, changed, "a change of the record", from, "stale", stale, o.Refused)
 		if p.alone {
 			expect.True(p.t, stale, "a change of the record", from, "stale", stale, o.Refused)
@@ -182,11 +183,11 @@ type roundOf struct {
 }
 
 // nextUpdate returns a report with the next update of a round, and its number.
-func (l *ledger) nextUpdate(of roundOf) (LiveReport, int) {
+func (l *ledger) nextUpdate(of roundOf) (redisstate.LiveReport, int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	n := l.updates[of] + 1
-	return LiveReport{Updates: []string{strconv.Itoa(n)}, FirstUpdate: n}, n
+	return redisstate.LiveReport{Updates: []string{strconv.Itoa(n)}, FirstUpdate: n}, n
 }
 
 // updated records that Redis has accepted an update.
@@ -200,13 +201,13 @@ func (l *ledger) updated(of roundOf, n int) {
 // leaves out tasks whose outputs may have been removed.
 func (p *player) checkUpdates() {
 	p.t.Helper()
-	tasks, err := p.s.Read(context.Background(), p.ledger.ids(0), Want{Fields: Whole})
+	tasks, err := p.s.Read(context.Background(), p.ledger.ids(0), redisstate.Want{Fields: redisstate.Whole})
 	p.must(err)
 	for _, x := range tasks {
 		if x.Task == nil || x.Task.KeepOutputs != task.Forever {
 			continue
 		}
-		found, err := p.s.Updates(context.Background(), x.ID, Update{}, 1000)
+		found, err := p.s.Updates(context.Background(), x.ID, redisstate.Update{}, 1000)
 		p.must(err)
 		numbers := map[int]int{}
 		for _, u := range found {

@@ -1,4 +1,4 @@
-package redisstate
+package redisstate_test
 
 import (
 	"fmt"
@@ -10,6 +10,7 @@ import (
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/rules"
 	"github.com/tdf-framework/tdf/internal/task"
+	"github.com/tdf-framework/tdf/redisstate"
 )
 
 // The rule which tasks a worker may claim stands in Offer.Matches, for those who explain and wake, and in ordering.lua, for claims. The
@@ -19,7 +20,7 @@ func TestClaimsFollowTheRuleOfOffers(t *testing.T) {
 	tags := []string{"gpu", "gpus", "handler", "queue", "@a/b"}
 	programs := []string{"p", "handler=p", "q;tags=gpu", "tags=gpu", ";", ",", "gpu", "default", "%d+"}
 	groups := []string{"g", "g;h", ";group=g", "tags=gpu", "%d+", "g h+%3B", "handler=p"}
-	onEach(t, func(t *testing.T, s *Store) {
+	onEach(t, func(t *testing.T, s *redisstate.Store) {
 		seed := rand.Uint64()
 		random := rand.New(rand.NewPCG(seed, 0))
 		t.Log("seed", seed)
@@ -72,7 +73,7 @@ func TestClaimsFollowTheRuleOfOffers(t *testing.T) {
 // A worker for one group gets the tasks of this group alone, by priority and age, also if many other tasks come before them. The other
 // workers get them, too. Tasks without by_group are not for it.
 func TestWorkersForOneGroup(t *testing.T) {
-	onEach(t, func(t *testing.T, s *Store) {
+	onEach(t, func(t *testing.T, s *redisstate.Store) {
 		of := func(group string, priority int) task.Properties {
 			d := define("x")
 			d.Group, d.ByGroup, d.Priority = group, true, priority

@@ -1,4 +1,4 @@
-package redisstate
+package redisstate_test
 
 import (
 	"errors"
@@ -11,10 +11,11 @@ import (
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/rules"
 	"github.com/tdf-framework/tdf/internal/task"
+	"github.com/tdf-framework/tdf/redisstate"
 )
 
 // archiveAsOriginal archives finished tasks as a manager of the original TDF does: it moves the ids, and leaves the states.
-func archiveAsOriginal(t testing.TB, s *Store, ids ...int64) {
+func archiveAsOriginal(t testing.TB, s *redisstate.Store, ids ...int64) {
 	t.Helper()
 	for _, id := range ids {
 		ctx, member := t.Context(), strconv.FormatInt(id, 10)
@@ -30,8 +31,8 @@ func TestTaskArchivedByOriginalIsReadAsArchived(t *testing.T) {
 	s := newStore(t)
 	done, left := put(t, s, task.Failed), put(t, s, task.Failed)
 	archiveAsOriginal(t, s, done)
-	for _, fields := range []Fields{Head, Facts, Rules, Whole} {
-		stored, err := s.Read(t.Context(), []int64{left, done, 99}, Want{Fields: fields, Rounds: LastRounds(1), Keep: func(x *task.Task) bool {
+	for _, fields := range []redisstate.Fields{redisstate.Head, redisstate.Facts, redisstate.Rules, redisstate.Whole} {
+		stored, err := s.Read(t.Context(), []int64{left, done, 99}, redisstate.Want{Fields: fields, Rounds: redisstate.LastRounds(1), Keep: func(x *task.Task) bool {
 			return x.State == task.Archived || x.ID == left
 		}})
 		must(t, err)
@@ -52,24 +53,26 @@ func TestMovesOfTasksArchivedByOriginal(t *testing.T) {
 		"archive": rules.Archive, "reopen": rules.Reopen, "remove": rules.Remove,
 		"require": func(t *task.Task) (rules.Move, error) { return rules.Require(t), nil },
 	} {
-		for _, n := range []int{1, longRun} {
+		for _, n := range []int{1, redisstate.LongRun} {
 			t.Run(fmt.Sprint(name, " ", n), func(t *testing.T) {
-				onEach(t, func(t *testing.T, s *Store) { movesOfTasksArchivedByOriginal(t, s, name == "archive", move, n) })
+				onEach(t, func(t *testing.T, s *redisstate.Store) {
+					movesOfTasksArchivedByOriginal(t, s, name == "archive", move, n)
+				})
 			})
 		}
 	}
 }
 
-func movesOfTasksArchivedByOriginal(t *testing.T, s *Store, fromFinished bool, move func(*task.Task) (rules.Move, error), n int) {
+func movesOfTasksArchivedByOriginal(t *testing.T, s *redisstate.Store, fromFinished bool, move func(*task.Task) (rules.Move, error), n int) {
 	ctx, ids := t.Context(), make([]int64, n)
 	for i := range ids {
 		ids[i] = put(t, s, task.Succeeded)
 	}
-	units := func() (units []Unit) {
-		stored := expect.Result(s.Read(ctx, ids, Want{Fields: Rules})).Value(t)
+	units := func() (units []redisstate.Unit) {
+		stored := expect.Result(s.Read(ctx, ids, redisstate.Want{Fields: redisstate.Rules})).Value(t)
 		for _, x := range stored {
 			if m, err := move(x.Task); err == nil {
-				units = append(units, Unit{Moves: []rules.Move{m}})
+				units = append(units, redisstate.Unit{Moves: []rules.Move{m}})
 			}
 		}
 		return units
@@ -120,7 +123,7 @@ func TestOriginalWorkersGetOnlyTheirTasks(t *testing.T) {
 	early := mustOpen(t, s, stored)[0]
 	set("yes")
 	ids := mustOpen(t, s, stored, theirs)
-	outcomes := expect.Result(s.Apply(t.Context(), "m", Unit{Open: []task.Properties{stored}})).Value(t)
+	outcomes := expect.Result(s.Apply(t.Context(), "m", redisstate.Unit{Open: []task.Properties{stored}})).Value(t)
 	must(t, outcomes[0].Err)
 	expect.Equal(t, listed(), fmt.Sprint([]int64{early, ids[1]}), "in the list open")
 	found := expect.Result(s.Examine(t.Context(), append(ids, early, outcomes[0].IDs[0]))).Value(t)

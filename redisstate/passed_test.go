@@ -1,4 +1,4 @@
-package redisstate
+package redisstate_test
 
 import (
 	"context"
@@ -15,11 +15,12 @@ import (
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/redistest"
 	"github.com/tdf-framework/tdf/internal/task"
+	"github.com/tdf-framework/tdf/redisstate"
 	"github.com/tdf-framework/tdf/redisstate/limits"
 )
 
 // backlog writes n open tasks with a value of not_on directly to Redis, because Open would take longer.
-func backlog(t testing.TB, s *Store, notOn string, n int) {
+func backlog(t testing.TB, s *redisstate.Store, notOn string, n int) {
 	t.Helper()
 	now := expect.Result(s.Now(t.Context())).Value(t)
 	const script = `for id = tonumber(ARGV[1]), tonumber(ARGV[2]) do
@@ -37,7 +38,7 @@ func backlog(t testing.TB, s *Store, notOn string, n int) {
 }
 
 // commandCalls returns the number of times that Redis has run a command.
-func commandCalls(t testing.TB, s *Store, command string) int {
+func commandCalls(t testing.TB, s *redisstate.Store, command string) int {
 	t.Helper()
 	info := expect.Result(s.Redis.Info(context.Background(), "commandstats").Result()).Value(t)
 	_, rest, _ := strings.Cut(info, "cmdstat_"+command+":calls=")
@@ -47,7 +48,7 @@ func commandCalls(t testing.TB, s *Store, command string) int {
 }
 
 // putOff puts tasks off for a worker.
-func putOff(t *testing.T, s *Store, worker string, ids ...int64) {
+func putOff(t *testing.T, s *redisstate.Store, worker string, ids ...int64) {
 	t.Helper()
 	line := task.NotOn{Worker: worker, Until: clockOf(t, s).Add(600)}.String()
 	for _, id := range ids {
@@ -76,7 +77,7 @@ func TestSoakBacklogThatIsPutOff(t *testing.T) {
 	for w := range 10 {
 		all.Go(func() {
 			for t.Context().Err() == nil {
-				c, err := s.Claim(t.Context(), ClaimParams{Worker: fmt.Sprint("w", w), Most: 4, Lease: 60})
+				c, err := s.Claim(t.Context(), redisstate.ClaimParams{Worker: fmt.Sprint("w", w), Most: 4, Lease: 60})
 				if err != nil {
 					t.Error(err)
 					return
@@ -108,12 +109,12 @@ func TestForeignPassedMembersHideNoTask(t *testing.T) {
 	for i, text := range []string{"", "x", "1 ", "nan " + late, "1700000000.000000 " + late, "9999999999.000000 " + late, fmt.Sprint(clockOf(t, s), " x")} {
 		must(t, s.Redis.Set(t.Context(), key, text, 0).Err())
 		mustOpen(t, s, define(fmt.Sprint("well", i)))
-		c := expect.Result(s.Claim(t.Context(), ClaimParams{Worker: "w", Most: 1, Lease: 60})).Value(t)
+		c := expect.Result(s.Claim(t.Context(), redisstate.ClaimParams{Worker: "w", Most: 1, Lease: 60})).Value(t)
 		expect.Equal(t, inputs(c.Claims), fmt.Sprint("well", i), text)
 	}
 	must(t, s.Redis.Del(t.Context(), key).Err())
 	must(t, s.Redis.HSet(t.Context(), key, "not", "a string").Err())
 	id := mustOpen(t, s, define("last"))
-	c := expect.Result(s.Claim(t.Context(), ClaimParams{Worker: "w", Most: 1, Lease: 60})).Value(t)
+	c := expect.Result(s.Claim(t.Context(), redisstate.ClaimParams{Worker: "w", Most: 1, Lease: 60})).Value(t)
 	expect.Equal(t, claimedIDs(c), id)
 }

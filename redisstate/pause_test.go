@@ -1,4 +1,4 @@
-package redisstate
+package redisstate_test
 
 import (
 	"fmt"
@@ -9,6 +9,7 @@ import (
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/rules"
 	"github.com/tdf-framework/tdf/internal/task"
+	"github.com/tdf-framework/tdf/redisstate"
 )
 
 // After Pause has returned, no claim takes a task of the queue, the group or the namespace. Running tasks go on. After
@@ -61,7 +62,7 @@ func TestPause(t *testing.T) {
 	}
 }
 
-func execution(t *testing.T, c Claim) rules.Move {
+func execution(t *testing.T, c redisstate.Claim) rules.Move {
 	return expect.Result(rules.Execute(c.Task, c.ID, rules.Result{Exit: "0"})).Value(t)
 }
 

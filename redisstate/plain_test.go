@@ -1,4 +1,4 @@
-package redisstate
+package redisstate_test
 
 import (
 	"fmt"
@@ -15,6 +15,7 @@ import (
 	"github.com/tdf-framework/tdf/internal/redistest"
 	"github.com/tdf-framework/tdf/internal/rules"
 	"github.com/tdf-framework/tdf/internal/task"
+	"github.com/tdf-framework/tdf/redisstate"
 	"github.com/tdf-framework/tdf/redisstate/embedded"
 	"github.com/tdf-framework/tdf/redisstate/lua"
 )
@@ -113,7 +114,7 @@ func lives(t *testing.T, addr string) map[string]string {
 func lifeWith(t *testing.T, addr, ns, changed string, values map[string]string) string {
 	t.Helper()
 	ctx := t.Context()
-	s := expect.Result(Connect(ctx, conntest.Config(t, addr), ns, quiet)).Value(t)
+	s := expect.Result(redisstate.Connect(ctx, conntest.Config(t, addr), ns, quiet)).Value(t)
 	defer s.Close()
 	defer s.Redis.FlushDB(ctx)
 	var ids []int64
@@ -133,7 +134,7 @@ func lifeWith(t *testing.T, addr, ns, changed string, values map[string]string) 
 			worlds = append(worlds, worldOf(t, s))
 		}
 	}
-	var claims []Claim
+	var claims []redisstate.Claim
 	step("open", func() {
 		if changed == "open" {
 			must(t, s.SetLimit(ctx, "k", task.Limit{AtMost: 2})) // the third task of the key waits
@@ -145,7 +146,7 @@ func lifeWith(t *testing.T, addr, ns, changed string, values map[string]string) 
 		ids = mustOpen(t, s, define("a"), define("b"), define("c"))
 	})
 	step("claim", func() {
-		c := expect.Result(s.Claim(ctx, ClaimParams{Worker: "w", Most: 5, Lease: 60})).Value(t)
+		c := expect.Result(s.Claim(ctx, redisstate.ClaimParams{Worker: "w", Most: 5, Lease: 60})).Value(t)
 		claims = c.Claims
 		worlds = append(worlds, fmt.Sprint(len(claims), c.More, c.Unwanted, c.Taken, c.Next == task.Never))
 	})
@@ -163,15 +164,15 @@ func lifeWith(t *testing.T, addr, ns, changed string, values map[string]string) 
 		worlds = append(worlds, fmt.Sprint(settleMany(t, s)))
 	})
 	step("archive", func() {
-		var units []Unit
+		var units []redisstate.Unit
 		for _, id := range ids {
-			x := expect.Result(s.Read(ctx, []int64{id}, Want{Fields: Whole})).Value(t)[0]
+			x := expect.Result(s.Read(ctx, []int64{id}, redisstate.Want{Fields: redisstate.Whole})).Value(t)[0]
 			if x.Task == nil {
 				continue
 			}
 			x.Task.State, x.Task.Round = task.Succeeded, 0 // as it was read before the change
 			if m, err := rules.Archive(x.Task); err == nil {
-				units = append(units, Unit{Moves: []rules.Move{m}})
+				units = append(units, redisstate.Unit{Moves: []rules.Move{m}})
 			}
 		}
 		outcomes, err := s.Apply(ctx, "manager", units...)
@@ -183,7 +184,7 @@ func lifeWith(t *testing.T, addr, ns, changed string, values map[string]string) 
 var decimal = regexp.MustCompile(`\d{10}(\.\d+)?`)
 
 // worldOf returns what Redis holds. The texts of the present, and of claims, are the same in all namespaces.
-func worldOf(t *testing.T, s *Store) string {
+func worldOf(t *testing.T, s *redisstate.Store) string {
 	t.Helper()
 	now := float64(clockOf(t, s))
 	var lines []string

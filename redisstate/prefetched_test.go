@@ -1,4 +1,4 @@
-package redisstate
+package redisstate_test
 
 import (
 	"fmt"
@@ -10,17 +10,18 @@ import (
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/rules"
 	"github.com/tdf-framework/tdf/internal/task"
+	"github.com/tdf-framework/tdf/redisstate"
 )
 
 // prefetch claims tasks for a worker w: most to start at once, and further ones to prefetch.
-func prefetch(t *testing.T, s *Store, most, further int) []Claim {
+func prefetch(t *testing.T, s *redisstate.Store, most, further int) []redisstate.Claim {
 	t.Helper()
-	r := ClaimParams{Worker: "w", Most: most, Prefetch: further, Lease: 60}
+	r := redisstate.ClaimParams{Worker: "w", Most: most, Prefetch: further, Lease: 60}
 	return expect.Result(s.Claim(t.Context(), r)).Value(t).Claims
 }
 
 // openMany opens n tasks with the inputs 0, 1, …
-func openMany(t *testing.T, s *Store, n int, change func(i int, d *task.Properties)) {
+func openMany(t *testing.T, s *redisstate.Store, n int, change func(i int, d *task.Properties)) {
 	t.Helper()
 	definitions := make([]task.Properties, n)
 	for i := range definitions {
@@ -46,7 +47,7 @@ func TestShareOfPrefetchedTasks(t *testing.T) {
 				}
 				openMany(t, s, 26, func(_ int, d *task.Properties) { d.Queue = queue })
 				offer := &class.Offer{Queues: []class.QueueShare{{Queue: "q"}, {Queue: class.DefaultQueue}}, Programs: true}
-				r := ClaimParams{Worker: "w", Most: 2, Prefetch: 500, Lease: 60, Offer: offer}
+				r := redisstate.ClaimParams{Worker: "w", Most: 2, Prefetch: 500, Lease: 60, Offer: offer}
 				c := expect.Result(s.Claim(t.Context(), r)).Value(t)
 				expect.Equal(t, len(c.Claims), want, "with", workers, "workers, and the queue", queue)
 				for i, claim := range c.Claims {
@@ -101,7 +102,7 @@ func TestUnclaim(t *testing.T) {
 			s := newStore(t)
 			offer := class.Offer{Queues: []class.QueueShare{{Queue: "q"}, {Queue: class.DefaultQueue}}, Programs: true}
 			openMany(t, s, 40, func(_ int, d *task.Properties) { d.Queue = queue })
-			r := ClaimParams{Worker: "w", Most: 1, Prefetch: 3, Lease: 60, Offer: &offer}
+			r := redisstate.ClaimParams{Worker: "w", Most: 1, Prefetch: 3, Lease: 60, Offer: &offer}
 			c := expect.Result(s.Claim(t.Context(), r)).Value(t)
 			expect.MustEqual(t, inputs(c.Claims), "0 1 2 3")
 			openMany(t, s, 1, func(_ int, d *task.Properties) { d.Input, d.Queue = "later", queue })
@@ -126,20 +127,20 @@ func TestUnclaim(t *testing.T) {
 }
 
 // lapse ends the leases of claims, and settles their tasks.
-func lapse(t *testing.T, s *Store, claims []Claim) {
+func lapse(t *testing.T, s *redisstate.Store, claims []redisstate.Claim) {
 	t.Helper()
 	for _, c := range claims {
-		end := LeaseRenewal{ID: c.Task.ID, Round: c.Task.Round, Claim: c.ID, Until: task.Never}
+		end := redisstate.LeaseRenewal{ID: c.Task.ID, Round: c.Task.Round, Claim: c.ID, Until: task.Never}
 		renewed := expect.Result(s.Renew(t.Context(), 0, end)).Value(t)
 		expect.NoError(t, renewed.Lost[0])
 	}
 	settleAll(t, s)
 }
 
-func settleAll(t *testing.T, s *Store) {
+func settleAll(t *testing.T, s *redisstate.Store) {
 	t.Helper()
 	moves := expect.Result(settlements(t.Context(), s, 100)).Value(t)
-	for _, o := range expect.Result(s.Apply(t.Context(), "server", unitsOf(moves)...)).Value(t) {
+	for _, o := range expect.Result(s.Apply(t.Context(), "server", redisstate.UnitsOf(moves)...)).Value(t) {
 		expect.NoError(t, o.Err)
 	}
 }

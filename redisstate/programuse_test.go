@@ -1,4 +1,4 @@
-package redisstate
+package redisstate_test
 
 import (
 	"errors"
@@ -13,18 +13,19 @@ import (
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/rules"
 	"github.com/tdf-framework/tdf/internal/task"
+	"github.com/tdf-framework/tdf/redisstate"
 	"github.com/tdf-framework/tdf/redisstate/programs"
 )
 
 // putProgram stores an archive, and returns its SHA-256.
-func putProgram(t *testing.T, s *Store, archive string) string {
+func putProgram(t *testing.T, s *redisstate.Store, archive string) string {
 	t.Helper()
 	source := expect.Result(s.PutProgram(t.Context(), []byte(archive))).Value(t)
 	return strings.TrimPrefix(source, "redis:")
 }
 
 // lastUse returns the score of a program in programs_used, or -1.
-func lastUse(t *testing.T, s *Store, sum string) float64 {
+func lastUse(t *testing.T, s *redisstate.Store, sum string) float64 {
 	t.Helper()
 	score, err := s.Redis.ZScore(t.Context(), s.Keys.ProgramsUsed(), sum).Result()
 	if err == redis.Nil {
@@ -35,7 +36,7 @@ func lastUse(t *testing.T, s *Store, sum string) float64 {
 }
 
 // age sets the last use of programs to the given time.
-func age(t *testing.T, s *Store, at float64, sums ...string) {
+func age(t *testing.T, s *redisstate.Store, at float64, sums ...string) {
 	t.Helper()
 	for _, sum := range sums {
 		must(t, s.Redis.ZAdd(t.Context(), s.Keys.ProgramsUsed(), redis.Z{Score: at, Member: sum}).Err())
@@ -45,7 +46,7 @@ func age(t *testing.T, s *Store, at float64, sums ...string) {
 
 // Each of these calls renews the last use of a program.
 func TestUsesOfPrograms(t *testing.T) {
-	onEach(t, func(t *testing.T, s *Store) {
+	onEach(t, func(t *testing.T, s *redisstate.Store) {
 		sum := putProgram(t, s, "archive")
 		source := "redis:" + sum
 		named := define("x")
@@ -175,7 +176,7 @@ func TestRemoveProgramBesideOpen(t *testing.T) {
 		}, false},
 		"a stage that opens tasks of it": {func(sum string) {
 			to := task.StageRecord{Phase: task.StageStored, Chunks: 2, Stored: "X", Programs: strings.Repeat("1", 64) + "," + sum}
-			outcomes := expect.Result(s.Apply(t.Context(), "m", Unit{Stage: stageChange(task.StageRecord{}, to)})).Value(t)
+			outcomes := expect.Result(s.Apply(t.Context(), "m", redisstate.Unit{Stage: stageChange(task.StageRecord{}, to)})).Value(t)
 			expect.NoError(t, outcomes[0].Err)
 		}, false},
 		"used": {func(sum string) {

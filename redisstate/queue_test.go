@@ -1,4 +1,4 @@
-package redisstate
+package redisstate_test
 
 import (
 	"fmt"
@@ -14,6 +14,7 @@ import (
 	"github.com/tdf-framework/tdf/internal/redistest"
 	"github.com/tdf-framework/tdf/internal/rules"
 	"github.com/tdf-framework/tdf/internal/task"
+	"github.com/tdf-framework/tdf/redisstate"
 )
 
 // placed returns a definition with a queue, a priority and tags. The queue of the result may be "".
@@ -24,12 +25,12 @@ func placed(queue string, priority int, tags ...string) task.Properties {
 }
 
 // claimFor makes one claim for a worker with an offer.
-func claimFor(t *testing.T, s *Store, most int, offer class.Offer) ClaimResult {
+func claimFor(t *testing.T, s *redisstate.Store, most int, offer class.Offer) redisstate.ClaimResult {
 	t.Helper()
-	return expect.Result(s.Claim(t.Context(), ClaimParams{Worker: "w", Most: most, Lease: 3600, Offer: &offer})).Value(t)
+	return expect.Result(s.Claim(t.Context(), redisstate.ClaimParams{Worker: "w", Most: most, Lease: 3600, Offer: &offer})).Value(t)
 }
 
-func claimedIDs(c ClaimResult) (ids []int64) {
+func claimedIDs(c redisstate.ClaimResult) (ids []int64) {
 	for _, claim := range c.Claims {
 		ids = append(ids, claim.Task.ID)
 	}
@@ -69,12 +70,12 @@ func TestClaimsAgreeWithTheModelOfQueues(t *testing.T) {
 		"many requirements": {append(many, nil), someOf},
 	} {
 		t.Run(name, func(t *testing.T) {
-			onEach(t, func(t *testing.T, s *Store) { claimsAgreeWithModel(t, s, c.tags, c.offered) })
+			onEach(t, func(t *testing.T, s *redisstate.Store) { claimsAgreeWithModel(t, s, c.tags, c.offered) })
 		})
 	}
 }
 
-func claimsAgreeWithModel(t *testing.T, s *Store, tagSets [][]string, offered func(random *rand.Rand) []string) {
+func claimsAgreeWithModel(t *testing.T, s *redisstate.Store, tagSets [][]string, offered func(random *rand.Rand) []string) {
 	seed := rand.Uint64()
 	random := rand.New(rand.NewPCG(seed, 0))
 	t.Log("seed", seed)
@@ -225,7 +226,7 @@ func TestWakeOfRequirement(t *testing.T) {
 
 // The first task of a new requirement wakes workers of any kind, because none of them waits for its tokens yet.
 func TestWakeOfANewRequirement(t *testing.T) {
-	onEach(t, func(t *testing.T, s *Store) {
+	onEach(t, func(t *testing.T, s *redisstate.Store) {
 		other := offerOf("b")
 		w := s.WakeWorker(&other, nil)
 		defer w.Close()
@@ -251,7 +252,7 @@ func TestPositionsPassPriorities(t *testing.T) {
 	putOff(t, s, "w", ids[:passed]...)
 	offer := offerOf("a")
 	for range 500 { // a slow Redis looks at few tasks per claim
-		c := expect.Result(s.Claim(t.Context(), ClaimParams{Worker: "w", Most: 2, Lease: 60, Offer: &offer})).Value(t)
+		c := expect.Result(s.Claim(t.Context(), redisstate.ClaimParams{Worker: "w", Most: 2, Lease: 60, Offer: &offer})).Value(t)
 		if len(c.Claims) > 0 {
 			expect.Equal(t, claimedIDs(c), ids[passed:])
 			return
@@ -263,25 +264,29 @@ func TestPositionsPassPriorities(t *testing.T) {
 // The audit notices each damage to a place, and repairs it.
 func TestPlacesAreRepaired(t *testing.T) {
 	t.Parallel()
-	for name, damage := range map[string]func(t *testing.T, s *Store, id string){
-		"missing in its place": func(t *testing.T, s *Store, id string) {
+	for name, damage := range map[string]func(t *testing.T, s *redisstate.Store, id string){
+		"missing in its place": func(t *testing.T, s *redisstate.Store, id string) {
 			s.Redis.Del(t.Context(), s.Keys.OpenSet("queue=a"))
 		},
-		"missing in the list": func(t *testing.T, s *Store, id string) { s.Redis.ZRem(t.Context(), s.Keys.List(rules.Placed), id) },
-		"no first members":    func(t *testing.T, s *Store, _ string) { s.Redis.Del(t.Context(), s.Keys.First()) },
-		"no heads":            func(t *testing.T, s *Store, _ string) { s.Redis.Del(t.Context(), s.Keys.Heads("a")) },
-		"another head": func(t *testing.T, s *Store, _ string) {
+		"missing in the list": func(t *testing.T, s *redisstate.Store, id string) {
+			s.Redis.ZRem(t.Context(), s.Keys.List(rules.Placed), id)
+		},
+		"no first members": func(t *testing.T, s *redisstate.Store, _ string) { s.Redis.Del(t.Context(), s.Keys.First()) },
+		"no heads":         func(t *testing.T, s *redisstate.Store, _ string) { s.Redis.Del(t.Context(), s.Keys.Heads("a")) },
+		"another head": func(t *testing.T, s *redisstate.Store, _ string) {
 			member := s.Redis.HGet(t.Context(), s.Keys.First(), "queue=a").Val()
 			later := strings.Replace(member, " ", " 9", 1)[:28] + member[28:]
 			s.Redis.ZRem(t.Context(), s.Keys.Heads("a"), member)
 			s.Redis.ZAdd(t.Context(), s.Keys.Heads("a"), redis.Z{Member: later})
 			s.Redis.HSet(t.Context(), s.Keys.First(), "queue=a", later)
 		},
-		"no member in the hash": func(t *testing.T, s *Store, _ string) { s.Redis.HSet(t.Context(), s.Keys.First(), "queue=a", "") },
-		"another place": func(t *testing.T, s *Store, id string) {
+		"no member in the hash": func(t *testing.T, s *redisstate.Store, _ string) {
+			s.Redis.HSet(t.Context(), s.Keys.First(), "queue=a", "")
+		},
+		"another place": func(t *testing.T, s *redisstate.Store, id string) {
 			s.Redis.HSet(t.Context(), s.Keys.TaskPrefix()+id, "place", "queue=b")
 		},
-		"in the list of the others": func(t *testing.T, s *Store, id string) {
+		"in the list of the others": func(t *testing.T, s *redisstate.Store, id string) {
 			s.Redis.ZAdd(t.Context(), s.Keys.List(task.Open), redis.Z{Score: 1, Member: id})
 		},
 	} {
@@ -300,7 +305,7 @@ func TestPlacesAreRepaired(t *testing.T) {
 
 // Heads whose tasks are gone, and members that another program has written, delay no task.
 func TestStaleHeads(t *testing.T) {
-	onEach(t, func(t *testing.T, s *Store) {
+	onEach(t, func(t *testing.T, s *redisstate.Store) {
 		ids := mustOpen(t, s, placed("a", 5), placed("a", 0, "t"))
 		var stale []redis.Z
 		for i := range 600 {
@@ -320,7 +325,7 @@ func TestStaleHeads(t *testing.T) {
 
 // Members that another program has written delay tasks, but do not keep claims from them, even if one call cannot read all.
 func TestVeryManyForeignHeads(t *testing.T) {
-	onEach(t, func(t *testing.T, s *Store) {
+	onEach(t, func(t *testing.T, s *redisstate.Store) {
 		mustOpen(t, s, placed("a", 5)) // so that claims read places
 		ids := mustOpen(t, s, define("x"))
 		var foreign []redis.Z
@@ -378,7 +383,7 @@ func TestTaskBehindManyRequirements(t *testing.T) {
 			for n := 1; len(got) < want; n++ {
 				expect.MustTrue(t, n <= 200, "claimed", got, "in", n, "claims, want", want, "tasks until", last)
 				before := commandCalls(t, s, "zrangebylex")
-				r := ClaimParams{Worker: "w", Most: 2, Lease: 60, Offer: &offer}
+				r := redisstate.ClaimParams{Worker: "w", Most: 2, Lease: 60, Offer: &offer}
 				claimed := expect.Result(s.Claim(t.Context(), r)).Value(t)
 				if len(claimed.Claims) == 0 && !claimed.More {
 					expect.MustTrue(t, len(got) >= want, "claim", n, "got nothing, and says that there is no more")
@@ -442,14 +447,14 @@ func TestWrongTypesOfPlaces(t *testing.T) {
 	t.Parallel()
 	for _, key := range []string{"open:placed", "open:queue=a"} {
 		t.Run(key, func(t *testing.T) {
-			onEach(t, func(t *testing.T, s *Store) {
+			onEach(t, func(t *testing.T, s *redisstate.Store) {
 				id := mustOpen(t, s, placed("a", 5))[0]
 				s.Redis.Del(t.Context(), s.Keys.Key(key))
 				s.Redis.Set(t.Context(), s.Keys.Key(key), "text", 0)
 				before := dump(t, s)
 				expect.Result(s.Open(t.Context(), "manager", define("plain"), placed("a", 5))).Fails(t, "WRONGTYPE", "opening")
 				m := expect.Result(rules.Cancel(read(t, s, id))).Value(t)
-				outcomes, err := s.Apply(t.Context(), "manager", Unit{Moves: []rules.Move{m}})
+				outcomes, err := s.Apply(t.Context(), "manager", redisstate.Unit{Moves: []rules.Move{m}})
 				if err == nil {
 					expect.Fails(t, outcomes[0].Err, "", "the task was cancelled")
 				}
@@ -460,7 +465,7 @@ func TestWrongTypesOfPlaces(t *testing.T) {
 	}
 }
 
-func clockOf(t *testing.T, s *Store) task.Time {
+func clockOf(t *testing.T, s *redisstate.Store) task.Time {
 	t.Helper()
 	return expect.Result(s.Now(t.Context())).Value(t)
 }
@@ -476,7 +481,7 @@ func TestPlainClaimsPayNothing(t *testing.T) {
 	}
 	mustOpen(t, s, all...)
 	claim := func() {
-		expect.MustLen(t, expect.Result(s.Claim(t.Context(), ClaimParams{Worker: "w", Most: 100, Lease: 60})).Value(t).Claims, 100)
+		expect.MustLen(t, expect.Result(s.Claim(t.Context(), redisstate.ClaimParams{Worker: "w", Most: 100, Lease: 60})).Value(t).Claims, 100)
 	}
 	claim() // loads the script
 	want := map[string]int{"hget": 1, "zcard": 2, "hmget": 100, "hset": 101, "zrange": 1, "zadd": 2, "zrem": 1, "zrangebyscore": 0, "hlen": 0, "exists": 1}
@@ -544,7 +549,7 @@ func TestClaimWithPlaceKeysOfWrongTypes(t *testing.T) {
 			s.Redis.Del(t.Context(), s.Keys.Key(key))
 			s.Redis.Set(t.Context(), s.Keys.Key(key), "x", 0)
 			before, offer := dump(t, s), offerOf("a")
-			c, err := s.Claim(t.Context(), ClaimParams{Worker: "w", Most: 1, Lease: 60, Offer: &offer})
+			c, err := s.Claim(t.Context(), redisstate.ClaimParams{Worker: "w", Most: 1, Lease: 60, Offer: &offer})
 			diff := changed(t, before, dump(t, s))
 			if err != nil {
 				expect.Equal(t, diff, "")
@@ -557,10 +562,10 @@ func TestClaimWithPlaceKeysOfWrongTypes(t *testing.T) {
 }
 
 // mustClaimAll claims tasks, five per call, until none is left. They must be the tasks with these ids, in this order.
-func mustClaimAll(t *testing.T, s *Store, offer class.Offer, ids []int64) {
+func mustClaimAll(t *testing.T, s *redisstate.Store, offer class.Offer, ids []int64) {
 	t.Helper()
 	var got []int64
-	for c := (ClaimResult{More: true}); c.More; {
+	for c := (redisstate.ClaimResult{More: true}); c.More; {
 		c = claimFor(t, s, 5, offer)
 		got = append(got, claimedIDs(c)...)
 	}

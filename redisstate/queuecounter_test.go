@@ -1,4 +1,4 @@
-package redisstate
+package redisstate_test
 
 import (
 	"fmt"
@@ -12,6 +12,7 @@ import (
 	"github.com/tdf-framework/tdf/internal/redistest"
 	"github.com/tdf-framework/tdf/internal/rules"
 	"github.com/tdf-framework/tdf/internal/task"
+	"github.com/tdf-framework/tdf/redisstate"
 	"github.com/tdf-framework/tdf/redisstate/counts"
 	"github.com/tdf-framework/tdf/redisstate/index"
 )
@@ -70,10 +71,10 @@ func TestCountQueues(t *testing.T) {
 	for _, queue := range []string{"q1234", class.DefaultQueue} {
 		expect.Equal(t, got[queue], exact()[queue], "a busy queue is always counted")
 	}
-	var moves []Unit
+	var moves []redisstate.Unit
 	for i := range 500 {
 		m := expect.Result(rules.Cancel(read(t, s, ids[2*i]))).Value(t)
-		moves = append(moves, Unit{Moves: []rules.Move{m}})
+		moves = append(moves, redisstate.Unit{Moves: []rules.Move{m}})
 	}
 	expect.Result(s.Apply(t.Context(), "user", moves...)).OK(t)
 	soon("queues without open tasks")

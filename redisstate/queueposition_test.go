@@ -1,4 +1,4 @@
-package redisstate
+package redisstate_test
 
 import (
 	"slices"
@@ -10,6 +10,7 @@ import (
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/redistest"
 	"github.com/tdf-framework/tdf/internal/task"
+	"github.com/tdf-framework/tdf/redisstate"
 )
 
 func TestQueuePosition(t *testing.T) {
@@ -17,7 +18,7 @@ func TestQueuePosition(t *testing.T) {
 	later := define("later")
 	later.StartAfter = 5e9
 	ids := mustOpen(t, s, later, define("first"), define("second"))
-	for id, want := range map[int64]QueuePosition{
+	for id, want := range map[int64]redisstate.QueuePosition{
 		ids[0]: {Listed: true, From: 5e9, Ahead: 2},
 		ids[2]: {Listed: true, From: read(t, s, ids[1]).Rounds.At(0).Entered[task.Open] + 1e-6, Ahead: 1},
 		99:     {},

@@ -1,4 +1,4 @@
-package redisstate
+package redisstate_test
 
 import (
 	"context"
@@ -16,6 +16,7 @@ import (
 	"github.com/tdf-framework/tdf/internal/redistest"
 	"github.com/tdf-framework/tdf/internal/rules"
 	"github.com/tdf-framework/tdf/internal/task"
+	"github.com/tdf-framework/tdf/redisstate"
 	"github.com/tdf-framework/tdf/redisstate/conn"
 )
 
@@ -89,10 +90,10 @@ func rounds(h task.Hash, n int) task.Hash {
 	h = maps.Clone(h)
 	h["round"] = fmt.Sprint(n - 1)
 	for i := range n {
-		for _, name := range roundFacts {
+		for _, name := range redisstate.RoundFacts {
 			h[task.RoundField(i, name)] = fmt.Sprint(1000 + i)
 		}
-		for _, name := range namesOf(roundProperties, unbounded) {
+		for _, name := range redisstate.NamesOf(redisstate.RoundProperties, redisstate.Unbounded) {
 			h[task.RoundField(i, name)] = fmt.Sprint(name, " of ", i)
 		}
 	}
@@ -119,7 +120,7 @@ func leaveOutFiles(t *task.Task) {
 
 // A whole task that is read from Redis equals the stored task.
 func TestReadWhole(t *testing.T) {
-	onEach(t, func(t *testing.T, s *Store) {
+	onEach(t, func(t *testing.T, s *redisstate.Store) {
 		for name, h := range map[string]task.Hash{
 			"one round":      plain,
 			"an original's":  with(plain, task.Hash{"0:output": "", "0:error": "", "1:open": "8", "round": "1"}),
@@ -132,15 +133,15 @@ func TestReadWhole(t *testing.T) {
 			must(t, s.Redis.Del(t.Context(), s.Keys.Task(1)).Err())
 			must(t, s.Redis.HSet(t.Context(), s.Keys.Task(1), map[string]string(h)).Err())
 			for _, ids := range [][]int64{{1}, {2, 1}} {
-				all := expect.Result(s.Read(t.Context(), ids, Want{Fields: Whole})).Value(t)
+				all := expect.Result(s.Read(t.Context(), ids, redisstate.Want{Fields: redisstate.Whole})).Value(t)
 				got := all[len(ids)-1]
 				diff := cmp.Diff(want, got.Task)
 				expect.Equal(t, diff, "", name)
 				expect.Equal(t, fmt.Sprint(got.Invalid), fmt.Sprint(wantErr), name, diff)
 			}
 		}
-		for _, fields := range []Fields{Head, Facts, Rules, Rules | Facts, Rules | Lists, Whole} {
-			expect.Result(s.ReadOne(t.Context(), 99, Want{Fields: fields})).FailsWith(t, task.ErrNoTask, "no task")
+		for _, fields := range []redisstate.Fields{redisstate.Head, redisstate.Facts, redisstate.Rules, redisstate.Rules | redisstate.Facts, redisstate.Rules | redisstate.Lists, redisstate.Whole} {
+			expect.Result(s.ReadOne(t.Context(), 99, redisstate.Want{Fields: fields})).FailsWith(t, task.ErrNoTask, "no task")
 		}
 	})
 }
@@ -151,7 +152,7 @@ func TestReadOfATaskThatIsRemovedMeanwhile(t *testing.T) {
 	s := newStore(t)
 	moves := 0
 	s.Redis.AddHook(observer(func(c redis.Cmder) {
-		if !mentions(c, headFields) {
+		if !mentions(c, redisstate.HeadFields) {
 			return
 		}
 		if moves > 0 {
@@ -161,10 +162,10 @@ func TestReadOfATaskThatIsRemovedMeanwhile(t *testing.T) {
 		}
 		moves--
 	}))
-	for before := range readTries {
+	for before := range redisstate.ReadTries {
 		must(t, s.Redis.HSet(t.Context(), s.Keys.Task(1), map[string]string(rounds(plain, 50))).Err())
 		moves = before
-		expect.Result(s.ReadOne(t.Context(), 1, Want{Fields: Whole})).FailsWith(t, task.ErrNoTask, "after", before, "moves")
+		expect.Result(s.ReadOne(t.Context(), 1, redisstate.Want{Fields: redisstate.Whole})).FailsWith(t, task.ErrNoTask, "after", before, "moves")
 	}
 }
 
@@ -181,20 +182,20 @@ func TestReadingALargeTaskDelaysNoClient(t *testing.T) {
 	l := &load{}
 	s.Redis.AddHook(l)
 	for id, rounds := range map[int64]int{1: 300, 2: 12} {
-		x := expect.Result(s.ReadOne(t.Context(), id, Want{Fields: Whole})).Value(t)
+		x := expect.Result(s.ReadOne(t.Context(), id, redisstate.Want{Fields: redisstate.Whole})).Value(t)
 		expect.MustLen(t, x.Task.Rounds, rounds, "task", id)
 		expect.MustTrue(t, x.Task.Rounds.At(rounds-1).Tail != "", "task", id)
-		expect.Result(s.ReadOne(t.Context(), id, Want{Fields: Facts, Rounds: LastRounds(rounds)})).OK(t)
+		expect.Result(s.ReadOne(t.Context(), id, redisstate.Want{Fields: redisstate.Facts, Rounds: redisstate.LastRounds(rounds)})).OK(t)
 	}
 	expect.Compare(t, l.fields, ">=", 500)
-	expect.Compare(t, l.fields, "<=", namesAtOnce)
+	expect.Compare(t, l.fields, "<=", redisstate.NamesAtOnce)
 	expect.Len(t, l.whole, 0)
 	l.names, l.bytes = 0, 0
-	x := expect.Result(s.ReadOne(t.Context(), 2, Want{Fields: Rules | Facts, Rounds: LastRounds(2)})).Value(t)
+	x := expect.Result(s.ReadOne(t.Context(), 2, redisstate.Want{Fields: redisstate.Rules | redisstate.Facts, Rounds: redisstate.LastRounds(2)})).Value(t)
 	if r := x.Task.Current(); r.Worker != "1011" || !r.HasError || r.Error != "" || !r.Committed || x.Task.Rounds.At(10).PID != 1010 || x.Task.Rounds.At(9).PID != 0 {
 		t.Errorf("the last two rounds: %+v", x.Task)
 	}
-	x = expect.Result(s.ReadOne(t.Context(), 1, Want{Fields: Facts, Rounds: OneRound(17), Texts: SameTexts(TextsOf{17, task.TextOutput})})).Value(t)
+	x = expect.Result(s.ReadOne(t.Context(), 1, redisstate.Want{Fields: redisstate.Facts, Rounds: redisstate.OneRound(17), Texts: redisstate.SameTexts(redisstate.TextsOf{17, task.TextOutput})})).Value(t)
 	r := x.Task.Rounds.At(17)
 	expect.Equal(t, r.Output, "output of 17")
 	expect.Equal(t, r.PID, 1017)
@@ -212,10 +213,10 @@ func TestReadingMuchOutputDelaysNoClient(t *testing.T) {
 	}
 	must(t, s.Redis.HSet(t.Context(), s.Keys.Task(1), map[string]string(large)).Err())
 	must(t, s.Redis.ConfigResetStat(t.Context()).Err())
-	x := expect.Result(s.ReadOne(t.Context(), 1, Want{Fields: Whole})).Value(t)
+	x := expect.Result(s.ReadOne(t.Context(), 1, redisstate.Want{Fields: redisstate.Whole})).Value(t)
 	expect.MustLen(t, x.Task.Rounds.At(11).Output, 1<<20)
 	reads := commandCalls(t, s, "hmget")
-	pieces := 12 << 20 / readAtOnce
+	pieces := 12 << 20 / redisstate.ReadAtOnce
 	expect.Compare(t, reads, ">", pieces)
 	expect.Equal(t, commandCalls(t, s, "hgetall"), 0, reads, "commands, want more than", pieces, "short commands, and no HGETALL")
 }
@@ -228,7 +229,7 @@ func TestInventedRounds(t *testing.T) {
 	must(t, s.Redis.HSet(t.Context(), s.Keys.Task(2), map[string]string(rounds(plain, many+1))).Err())
 	l := &load{}
 	s.Redis.AddHook(l)
-	tasks := expect.Result(s.Read(t.Context(), []int64{1, 2}, Want{Fields: Facts, Rounds: LastRounds(10)})).Value(t)
+	tasks := expect.Result(s.Read(t.Context(), []int64{1, 2}, redisstate.Want{Fields: redisstate.Facts, Rounds: redisstate.LastRounds(10)})).Value(t)
 	x := tasks[0].Task
 	expect.Equal(t, x.Round, 99999)
 	expect.Equal(t, x.Current().Entered[task.Open], 5)
@@ -236,7 +237,7 @@ func TestInventedRounds(t *testing.T) {
 	if x := tasks[1].Task; x.Round != many || x.Current().PID != 1000+many || len(x.Rounds) != 10 {
 		t.Errorf("%+v", x)
 	}
-	whole := expect.Result(s.ReadOne(t.Context(), 1, Want{Fields: Whole})).Value(t)
+	whole := expect.Result(s.ReadOne(t.Context(), 1, redisstate.Want{Fields: redisstate.Whole})).Value(t)
 	if x := whole.Task; len(x.Rounds) != 2 || x.Rounds.At(0).Worker != "w" || x.Input != "some input" {
 		t.Errorf("%+v", x)
 	}
@@ -248,8 +249,8 @@ func TestInvalidRound(t *testing.T) {
 	s := newStore(t)
 	for _, round := range []string{"9223372036854775807", "100000", "-1", "1e9", "many"} {
 		must(t, s.Redis.HSet(t.Context(), s.Keys.Task(1), map[string]string(with(plain, task.Hash{"round": round}))).Err())
-		for _, fields := range []Fields{Rules, Facts, Rules | Facts, Whole} {
-			x, err := s.ReadOne(t.Context(), 1, Want{Fields: fields, Rounds: LastRounds(2)})
+		for _, fields := range []redisstate.Fields{redisstate.Rules, redisstate.Facts, redisstate.Rules | redisstate.Facts, redisstate.Whole} {
+			x, err := s.ReadOne(t.Context(), 1, redisstate.Want{Fields: fields, Rounds: redisstate.LastRounds(2)})
 			if err != nil || x.Task.Round != 0 || x.Task.Current().Worker != "w" || x.Invalid == nil || !strings.HasPrefix(x.Invalid.Error(), "round: ") {
 				t.Errorf("round %s, fields %b: %+v, %v", round, fields, x, err)
 			}
@@ -259,24 +260,24 @@ func TestInvalidRound(t *testing.T) {
 
 // Redis does not send values that are too long.
 func TestLongValuesAreNotRead(t *testing.T) {
-	onEach(t, func(t *testing.T, s *Store) {
+	onEach(t, func(t *testing.T, s *redisstate.Store) {
 		huge := plain
-		for _, name := range slices.Concat(factFields, []string{"0:worker", "0:claim", "0:exit", "0:progress"}) {
+		for _, name := range slices.Concat(redisstate.FactFields, []string{"0:worker", "0:claim", "0:exit", "0:progress"}) {
 			if name != "state" && name != "round" {
-				huge = with(huge, task.Hash{name: strings.Repeat("x", longestField+1)})
+				huge = with(huge, task.Hash{name: strings.Repeat("x", redisstate.LongestField+1)})
 			}
 		}
 		must(t, s.Redis.HSet(t.Context(), s.Keys.Task(1), map[string]string(huge)).Err())
 		must(t, s.Redis.HSet(t.Context(), s.Keys.Task(2), map[string]string(plain)).Err())
 		l := &load{}
 		s.Redis.AddHook(l)
-		for _, want := range []Want{{Fields: Rules | Lists}, {Fields: Facts, Rounds: LastRounds(2)}, {Fields: Rules | Facts}, {Fields: Whole}} {
+		for _, want := range []redisstate.Want{{Fields: redisstate.Rules | redisstate.Lists}, {Fields: redisstate.Facts, Rounds: redisstate.LastRounds(2)}, {Fields: redisstate.Rules | redisstate.Facts}, {Fields: redisstate.Whole}} {
 			all := expect.Result(s.Read(t.Context(), []int64{1, 2}, want)).Value(t)
 			expect.Fails(t, all[0].Invalid, "at most ")
 			expect.Equal(t, all[1].Task.Outcome, "failed")
 		}
 		must(t, s.Redis.HSet(t.Context(), s.Keys.Task(1), "input", strings.Repeat("x", 1<<20), "0:output", "out").Err())
-		all := expect.Result(s.Read(t.Context(), []int64{1, 2}, Want{Texts: SameTexts(TextsOf{OfTask, task.TextInput | task.TextMeta}, TextsOf{0, task.TextOutput})})).Value(t)
+		all := expect.Result(s.Read(t.Context(), []int64{1, 2}, redisstate.Want{Texts: redisstate.SameTexts(redisstate.TextsOf{redisstate.OfTask, task.TextInput | task.TextMeta}, redisstate.TextsOf{0, task.TextOutput})})).Value(t)
 		x, y := all[0].Task, all[1].Task
 		expect.Equal(t, x.Input, "(1048576 bytes, too long to be valid)")
 		expect.Equal(t, x.Meta, "{}")
@@ -290,7 +291,7 @@ func TestLongValuesAreNotRead(t *testing.T) {
 func TestManyPropertiesDelayNoClient(t *testing.T) {
 	s := newStore(t)
 	h := rounds(plain, 250)
-	for i := range fewNames {
+	for i := range redisstate.FewNames {
 		h[fmt.Sprint("unknown ", i)] = "x"
 	}
 	must(t, s.Redis.HSet(t.Context(), s.Keys.Task(1), map[string]string(h)).Err())
@@ -299,7 +300,7 @@ func TestManyPropertiesDelayNoClient(t *testing.T) {
 	l := &load{}
 	s.Redis.AddHook(l)
 	for _, ids := range [][]int64{{1}, {2, 1}} {
-		all := expect.Result(s.Read(t.Context(), ids, Want{Fields: Whole})).Value(t)
+		all := expect.Result(s.Read(t.Context(), ids, redisstate.Want{Fields: redisstate.Whole})).Value(t)
 		diff := cmp.Diff(want, all[len(ids)-1].Task)
 		expect.Equal(t, diff, "")
 		if all[0].ID == 2 {
@@ -323,12 +324,12 @@ func TestWholeTasksAreBoundedInBytes(t *testing.T) {
 	}
 	for _, most := range []int{1, 3*large + large/2, 9 * large} {
 		for rest := ids; len(rest) > 0; {
-			stored := expect.Result(s.Read(t.Context(), rest, Want{Fields: Whole, MaxBytes: most})).Value(t)
+			stored := expect.Result(s.Read(t.Context(), rest, redisstate.Want{Fields: redisstate.Whole, MaxBytes: most})).Value(t)
 			// If Redis does not report sizes, a few tasks are read before their sizes are known.
 			n := len(stored)
 			expect.MustTrue(t, n >= 1, n, stored[max(0, n-1)].ID, most)
 			if n > max(1, most/large) {
-				expect.MustTrue(t, n <= hashesUnseen, n, stored[max(0, n-1)].ID, most)
+				expect.MustTrue(t, n <= redisstate.HashesUnseen, n, stored[max(0, n-1)].ID, most)
 			}
 			expect.MustEqual(t, stored[n-1].ID, rest[n-1], n, most)
 			expect.MustTrue(t, stored[n-1].Task != nil, n, stored[max(0, n-1)].ID, most)
@@ -352,7 +353,7 @@ func TestASmallTaskIsReadWithTwoCommands(t *testing.T) {
 		must(t, s.Redis.HSet(t.Context(), s.Keys.Task(ids[i]), map[string]string(plain)).Err())
 	}
 	must(t, s.Redis.ConfigResetStat(t.Context()).Err())
-	expect.Result(s.Read(t.Context(), ids, Want{Fields: Whole})).OK(t)
+	expect.Result(s.Read(t.Context(), ids, redisstate.Want{Fields: redisstate.Whole})).OK(t)
 	m, h, l := commandCalls(t, s, "memory|usage"), commandCalls(t, s, "hgetall"), commandCalls(t, s, "hlen")
 	expect.Equal(t, m, tasks, h, "HLEN", l, "times")
 	expect.Equal(t, h, tasks, "MEMORY USAGE", m, l, "times")
@@ -368,8 +369,8 @@ func TestRulesOfARunningTaskAreValid(t *testing.T) {
 	m, err := rules.Execute(claims[0].Task, claims[0].ID, rules.Result{Exit: "0"})
 	mustApply(t, s, m, err)
 	for id, state := range map[int64]task.State{1: task.Executed, 2: task.Running, 3: task.Open} {
-		for _, fields := range []Fields{Rules, Rules | Lists, Rules | Facts} {
-			x := expect.Result(s.ReadOne(t.Context(), id, Want{Fields: fields})).Value(t)
+		for _, fields := range []redisstate.Fields{redisstate.Rules, redisstate.Rules | redisstate.Lists, redisstate.Rules | redisstate.Facts} {
+			x := expect.Result(s.ReadOne(t.Context(), id, redisstate.Want{Fields: fields})).Value(t)
 			expect.Equal(t, x.Task.State, state, "task", id, "fields", fields)
 			expect.NoError(t, x.Invalid, "task", id, "fields", fields)
 		}
@@ -384,8 +385,8 @@ func TestReadResult(t *testing.T) {
 	mustOpen(t, s, d)
 	for round := range 2 {
 		c := claimFor(t, s, 1, offerOf("q")).Claims[0]
-		whole := expect.Result(s.ReadOne(t.Context(), 1, Want{Fields: Whole})).Value(t)
-		read := expect.Result(s.ReadOne(t.Context(), 1, Want{Fields: Result})).Value(t)
+		whole := expect.Result(s.ReadOne(t.Context(), 1, redisstate.Want{Fields: redisstate.Whole})).Value(t)
+		read := expect.Result(s.ReadOne(t.Context(), 1, redisstate.Want{Fields: redisstate.Result})).Value(t)
 		result := rules.Result{Exit: "0", Started: whole.Task.Current().Entered[task.Running].Add(1), Seconds: 2}
 		want := expect.Result(rules.Execute(whole.Task, c.ID, result)).Value(t)
 		got := expect.Result(rules.Execute(read.Task, c.ID, result)).Value(t)

@@ -1,4 +1,4 @@
-package redisstate
+package redisstate_test
 
 import (
 	"testing"
@@ -8,6 +8,7 @@ import (
 	"github.com/tdf-framework/tdf/internal/redistest"
 	"github.com/tdf-framework/tdf/internal/rules"
 	"github.com/tdf-framework/tdf/internal/task"
+	"github.com/tdf-framework/tdf/redisstate"
 	"github.com/tdf-framework/tdf/redisstate/presence"
 )
 
@@ -74,13 +75,13 @@ func TestNoProgramIsStoredWithoutItsListEntry(t *testing.T) {
 // A failover of Redis can undo changes of a task. Then another claim can end the same round with another result. If a
 // manager has read only the first result, it cannot archive the task.
 func TestArchiveIsFencedByTheClaim(t *testing.T) {
-	onEach(t, func(t *testing.T, s *Store) {
+	onEach(t, func(t *testing.T, s *redisstate.Store) {
 		id := put(t, s, task.Succeeded)
 		seen := read(t, s, id)
 		s.Redis.HSet(t.Context(), s.Keys.Task(id), "0:claim", "another", "0:output", "another result")
 		m := expect.Result(rules.Archive(seen)).Value(t)
 		before := dump(t, s)
-		outcomes := expect.Result(s.Apply(t.Context(), "manager", Unit{Moves: []rules.Move{m}, Open: []task.Properties{define("follow-up")}})).Value(t)
+		outcomes := expect.Result(s.Apply(t.Context(), "manager", redisstate.Unit{Moves: []rules.Move{m}, Open: []task.Properties{define("follow-up")}})).Value(t)
 		expect.Fails(t, outcomes[0].Err, "")
 		expect.Equal(t, changed(t, before, dump(t, s)), "")
 		mustMove(t, s, id, rules.Archive)
@@ -99,7 +100,7 @@ func TestArchiveOfARoundWithoutAClaim(t *testing.T) {
 		if claimed {
 			s.Redis.HSet(t.Context(), s.Keys.Task(id), "0:claim", claim)
 		}
-		outcomes := expect.Result(s.Apply(t.Context(), "manager", Unit{Moves: []rules.Move{m}})).Value(t)
+		outcomes := expect.Result(s.Apply(t.Context(), "manager", redisstate.Unit{Moves: []rules.Move{m}})).Value(t)
 		expect.Equal(t, outcomes[0].Err != nil, claimed)
 	}
 }

@@ -1,4 +1,4 @@
-package redisstate
+package redisstate_test
 
 import (
 	"strconv"
@@ -8,6 +8,7 @@ import (
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/rules"
 	"github.com/tdf-framework/tdf/internal/task"
+	"github.com/tdf-framework/tdf/redisstate"
 	"github.com/tdf-framework/tdf/redisstate/presence"
 )
 
@@ -18,7 +19,7 @@ func TestGiveUp(t *testing.T) {
 	s := newStore(t)
 	mustOpen(t, s, define("a"), define("b"), define("c"))
 	mustClaim(t, s, 2) // by worker w
-	other := expect.Result(s.Claim(t.Context(), ClaimParams{Worker: "v", Most: 1, Lease: 60})).Value(t)
+	other := expect.Result(s.Claim(t.Context(), redisstate.ClaimParams{Worker: "v", Most: 1, Lease: 60})).Value(t)
 	_, since, err := s.TakeName(t.Context(), presence.WorkerInfo{Name: "w", Lease: 60}, presence.PriorOwner{})
 	expect.NoError(t, err)
 	mustOpen(t, s, define("d"))
@@ -31,26 +32,26 @@ func TestGiveUp(t *testing.T) {
 	got := read(t, s, 2)
 	expect.Equal(t, got.Losses, 1)
 	expect.Equal(t, got.State, task.Open)
-	for _, c := range []Claim{other.Claims[0], later} {
-		renewed := expect.Result(s.Renew(t.Context(), 60, LeaseRenewal{ID: c.Task.ID, Claim: c.ID, Until: task.Never})).Value(t)
+	for _, c := range []redisstate.Claim{other.Claims[0], later} {
+		renewed := expect.Result(s.Renew(t.Context(), 60, redisstate.LeaseRenewal{ID: c.Task.ID, Claim: c.ID, Until: task.Never})).Value(t)
 		expect.NoError(t, renewed.Lost[0])
 	}
 	mustBeSound(t, s)
 }
 
 func TestLiveReports(t *testing.T) {
-	onEach(t, func(t *testing.T, s *Store) {
+	onEach(t, func(t *testing.T, s *redisstate.Store) {
 		mustOpen(t, s, define("a"))
 		c := mustClaim(t, s, 1)[0]
-		report := func(r LiveReport) RenewResult {
+		report := func(r redisstate.LiveReport) redisstate.RenewResult {
 			t.Helper()
-			renewed := expect.Result(s.Renew(t.Context(), 60, LeaseRenewal{ID: 1, Round: c.Task.Round, Claim: c.ID, Until: task.Never, Report: r})).Value(t)
+			renewed := expect.Result(s.Renew(t.Context(), 60, redisstate.LeaseRenewal{ID: 1, Round: c.Task.Round, Claim: c.ID, Until: task.Never, Report: r})).Value(t)
 			expect.NoError(t, renewed.Lost[0])
 			return renewed
 		}
 		tail, progress, checkpoint := &task.Tail{Text: "out\x00\xff", TailEnd: task.TailEnd{All: 7000, Stdout: 6999, Stderr: -1}}, "0.25 a quarter", "\x00here"
-		report(LiveReport{Tail: tail, Progress: &progress, Checkpoint: &checkpoint, Updates: []string{"one", "two"}, FirstUpdate: 1})
-		report(LiveReport{Updates: []string{"two", "three"}, FirstUpdate: 2}) // repeated, as if the answer had been lost
+		report(redisstate.LiveReport{Tail: tail, Progress: &progress, Checkpoint: &checkpoint, Updates: []string{"one", "two"}, FirstUpdate: 1})
+		report(redisstate.LiveReport{Updates: []string{"two", "three"}, FirstUpdate: 2}) // repeated, as if the answer had been lost
 		got := read(t, s, 1)
 		r := got.Current()
 		expect.Equal(t, r.Tail, tail.Text)
@@ -58,7 +59,7 @@ func TestLiveReports(t *testing.T) {
 		expect.Equal(t, r.Progress, task.Progress{Fraction: 0.25, Text: "a quarter"})
 		expect.Equal(t, got.Checkpoint, checkpoint)
 		must(t, s.Follow(t.Context(), 1))
-		expect.True(t, report(LiveReport{}).Followed[0], "the task is followed, but the reply does not say so")
+		expect.True(t, report(redisstate.LiveReport{}).Followed[0], "the task is followed, but the reply does not say so")
 
 		mustExecute(t, s, c, rules.Result{Error: "boom", Exit: "1", ClearLive: true})
 		if r := read(t, s, 1).Current(); r.Tail+r.TailEnd != "" || r.Progress.Fraction != 0.25 {
@@ -67,17 +68,17 @@ func TestLiveReports(t *testing.T) {
 		mustSettle(t, s, 1)
 		mustMove(t, s, 1, rules.Reopen)
 		c = mustClaim(t, s, 1)[0]
-		earlier := expect.Result(s.ReadOne(t.Context(), 1, Want{Texts: SameTexts(TextsOf{OfTask, task.TextCheckpoint}, TextsOf{0, task.TextError})})).Value(t)
+		earlier := expect.Result(s.ReadOne(t.Context(), 1, redisstate.Want{Texts: redisstate.SameTexts(redisstate.TextsOf{redisstate.OfTask, task.TextCheckpoint}, redisstate.TextsOf{0, task.TextError})})).Value(t)
 		expect.Equal(t, earlier.Task.Checkpoint, checkpoint)
 		expect.Equal(t, earlier.Task.Rounds.At(0).Error, "boom")
-		report(LiveReport{Updates: []string{"again"}, FirstUpdate: 1})
-		expect.Equal(t, updates(t, s, Update{}), "0-1 one, 0-2 two, 0-3 three, 1-1 again")
-		expect.Equal(t, updates(t, s, Update{Round: 0, Number: 2}), "0-3 three, 1-1 again")
+		report(redisstate.LiveReport{Updates: []string{"again"}, FirstUpdate: 1})
+		expect.Equal(t, updates(t, s, redisstate.Update{}), "0-1 one, 0-2 two, 0-3 three, 1-1 again")
+		expect.Equal(t, updates(t, s, redisstate.Update{Round: 0, Number: 2}), "0-3 three, 1-1 again")
 		mustBeSound(t, s)
 	})
 }
 
-func updates(t *testing.T, s *Store, after Update) string {
+func updates(t *testing.T, s *redisstate.Store, after redisstate.Update) string {
 	t.Helper()
 	all := expect.Result(s.Updates(t.Context(), 1, after, 100)).Value(t)
 	var texts []string

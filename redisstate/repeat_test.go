@@ -1,4 +1,4 @@
-package redisstate
+package redisstate_test
 
 import (
 	"context"
@@ -14,6 +14,7 @@ import (
 	"github.com/tdf-framework/tdf/internal/redistest"
 	"github.com/tdf-framework/tdf/internal/rules"
 	"github.com/tdf-framework/tdf/internal/task"
+	"github.com/tdf-framework/tdf/redisstate"
 	"github.com/tdf-framework/tdf/redisstate/presence"
 )
 
@@ -27,89 +28,89 @@ func TestRepeatedCallsChangeNothing(t *testing.T) {
 	expect.NoError(t, err)
 	for _, call := range []struct {
 		name string
-		make func(ctx context.Context, t *testing.T, s *Store) any
+		make func(ctx context.Context, t *testing.T, s *redisstate.Store) any
 	}{
-		{"open", func(ctx context.Context, t *testing.T, s *Store) any {
+		{"open", func(ctx context.Context, t *testing.T, s *redisstate.Store) any {
 			ids, err := s.Open(ctx, "manager", define("a"), define("b"))
 			return fmt.Sprint(ids, err)
 		}},
-		{"claim", func(ctx context.Context, t *testing.T, s *Store) any {
-			c, err := s.Claim(ctx, ClaimParams{Worker: "w", Most: 3, Lease: 60})
+		{"claim", func(ctx context.Context, t *testing.T, s *redisstate.Store) any {
+			c, err := s.Claim(ctx, redisstate.ClaimParams{Worker: "w", Most: 3, Lease: 60})
 			var got []string
 			for _, claim := range c.Claims {
 				got = append(got, fmt.Sprint(claim.Task.ID, claim.Task.Input, claim.Task.State, claim.Task.Round))
 			}
 			return fmt.Sprint(got, err)
 		}},
-		{"renew", func(ctx context.Context, t *testing.T, s *Store) any {
+		{"renew", func(ctx context.Context, t *testing.T, s *redisstate.Store) any {
 			running := read(t, s, runningID)
 			checkpoint := "so far"
 			renewed, err := s.Renew(ctx, 60,
-				LeaseRenewal{
+				redisstate.LeaseRenewal{
 					ID: runningID, Claim: running.Current().Claim, Begun: true, Limit: 50, Until: task.Never,
-					Report: LiveReport{Checkpoint: &checkpoint, Updates: []string{"one", "two"}, FirstUpdate: 1},
+					Report: redisstate.LiveReport{Checkpoint: &checkpoint, Updates: []string{"one", "two"}, FirstUpdate: 1},
 				},
-				LeaseRenewal{ID: runningID, Round: 1, Claim: "another"})
+				redisstate.LeaseRenewal{ID: runningID, Round: 1, Claim: "another"})
 			return fmt.Sprint(renewed.Lost, err)
 		}},
-		{"take a name", func(ctx context.Context, t *testing.T, s *Store) any {
+		{"take a name", func(ctx context.Context, t *testing.T, s *redisstate.Store) any {
 			return fmt.Sprint(took(s.TakeName(ctx, presence.WorkerInfo{Name: "w", Lease: 3600}, presence.PriorOwner{})))
 		}},
-		{"execute", func(ctx context.Context, t *testing.T, s *Store) any {
+		{"execute", func(ctx context.Context, t *testing.T, s *redisstate.Store) any {
 			running := read(t, s, runningID)
 			m, _ := rules.Execute(running, running.Current().Claim, rules.Result{Output: "o", Exit: "0"})
 			return fmt.Sprint(s.Execute(ctx, "w", m))
 		}},
-		{"execute, and open tasks", func(ctx context.Context, t *testing.T, s *Store) any {
+		{"execute, and open tasks", func(ctx context.Context, t *testing.T, s *redisstate.Store) any {
 			running := read(t, s, runningID)
 			m, _ := rules.Execute(running, running.Current().Claim, rules.Result{Output: "o", Exit: "0"})
-			return fmt.Sprint(s.Apply(ctx, "w", Unit{Moves: []rules.Move{m}, Open: []task.Properties{define("a"), define("b")}, ByRound: true}))
+			return fmt.Sprint(s.Apply(ctx, "w", redisstate.Unit{Moves: []rules.Move{m}, Open: []task.Properties{define("a"), define("b")}, ByRound: true}))
 		}},
-		{"settle", func(ctx context.Context, t *testing.T, s *Store) any {
+		{"settle", func(ctx context.Context, t *testing.T, s *redisstate.Store) any {
 			m, ok := rules.Settle(read(t, s, executedID), 0, nil)
-			return fmt.Sprint(ok, fmt.Sprint(s.Apply(ctx, "server", Unit{Moves: []rules.Move{m}})))
+			return fmt.Sprint(ok, fmt.Sprint(s.Apply(ctx, "server", redisstate.Unit{Moves: []rules.Move{m}})))
 		}},
-		{"execute and settle", func(ctx context.Context, t *testing.T, s *Store) any {
+		{"execute and settle", func(ctx context.Context, t *testing.T, s *redisstate.Store) any {
 			running, r := read(t, s, runningID), rules.Result{Output: "o", Exit: "0"}
 			m, _ := rules.Execute(running, running.Current().Claim, r)
 			return fmt.Sprint(s.Execute(ctx, "w", m.Settled(running, r)))
 		}},
-		{"release", func(ctx context.Context, t *testing.T, s *Store) any {
+		{"release", func(ctx context.Context, t *testing.T, s *redisstate.Store) any {
 			m, _ := rules.Release(read(t, s, runningID), "draining")
-			return fmt.Sprint(s.Apply(ctx, "w", Unit{Moves: []rules.Move{m}}))
+			return fmt.Sprint(s.Apply(ctx, "w", redisstate.Unit{Moves: []rules.Move{m}}))
 		}},
-		{"archive with a follow-up", func(ctx context.Context, t *testing.T, s *Store) any {
+		{"archive with a follow-up", func(ctx context.Context, t *testing.T, s *redisstate.Store) any {
 			m, _ := rules.Archive(read(t, s, succeededID))
-			return fmt.Sprint(s.Apply(ctx, "manager", Unit{Moves: []rules.Move{m}, Open: []task.Properties{define("next")}}))
+			return fmt.Sprint(s.Apply(ctx, "manager", redisstate.Unit{Moves: []rules.Move{m}, Open: []task.Properties{define("next")}}))
 		}},
-		{"a transaction", func(ctx context.Context, t *testing.T, s *Store) any {
+		{"a transaction", func(ctx context.Context, t *testing.T, s *redisstate.Store) any {
 			m, _ := rules.Archive(read(t, s, succeededID))
 			open := read(t, s, firstOpenID)
 			cancel, _ := rules.Cancel(open)
-			u := Unit{
+			u := redisstate.Unit{
 				Moves: []rules.Move{m, cancel.IfUnchanged(open), rules.Require(read(t, s, runningID))},
 				Open:  []task.Properties{define("next")},
 			}
 			return fmt.Sprint(s.Apply(ctx, "manager", u))
 		}},
-		{"close and extend a group", func(ctx context.Context, t *testing.T, s *Store) any {
+		{"close and extend a group", func(ctx context.Context, t *testing.T, s *redisstate.Store) any {
 			return fmt.Sprint(s.Open(ctx, "m", grouped("g"))) + fmt.Sprint(s.CloseGroup(ctx, "g"), s.ExtendGroup(ctx, "g"), s.CloseGroup(ctx, "g"))
 		}},
-		{"decide a group", func(ctx context.Context, t *testing.T, s *Store) any {
+		{"decide a group", func(ctx context.Context, t *testing.T, s *redisstate.Store) any {
 			ids, err := s.Open(ctx, "m", grouped("g"))
 			m, _ := rules.Cancel(read(t, s, ids[0]))
-			u := Unit{Decide: "g", Open: []task.Properties{define("next")}}
-			return fmt.Sprint(ids, err, s.CloseGroup(ctx, "g")) + fmt.Sprint(s.Apply(ctx, "m", Unit{Moves: []rules.Move{m}})) + fmt.Sprint(s.Apply(ctx, "m", u))
+			u := redisstate.Unit{Decide: "g", Open: []task.Properties{define("next")}}
+			return fmt.Sprint(ids, err, s.CloseGroup(ctx, "g")) + fmt.Sprint(s.Apply(ctx, "m", redisstate.Unit{Moves: []rules.Move{m}})) + fmt.Sprint(s.Apply(ctx, "m", u))
 		}},
-		{"change the record of a stage", func(ctx context.Context, t *testing.T, s *Store) any {
+		{"change the record of a stage", func(ctx context.Context, t *testing.T, s *redisstate.Store) any {
 			stored := s.StoreDefinitions(ctx, "X", 0, []task.Properties{define("next")})
 			keep := stageChange(task.StageRecord{}, begun)
 			keep.Definitions, keep.Chunks = "X", 1
-			u := Unit{Stage: keep, Open: []task.Properties{define("next")}}
-			remove := Unit{Stage: &StageChange{Stage: "p/s", From: begun, To: task.StageRecord{Phase: task.StageOpened}, Definitions: "X"}}
+			u := redisstate.Unit{Stage: keep, Open: []task.Properties{define("next")}}
+			remove := redisstate.Unit{Stage: &redisstate.StageChange{Stage: "p/s", From: begun, To: task.StageRecord{Phase: task.StageOpened}, Definitions: "X"}}
 			return fmt.Sprint(stored) + fmt.Sprint(s.Apply(ctx, "m", u)) + fmt.Sprint(s.Apply(ctx, "m", remove))
 		}},
-		{"open a periodic", func(ctx context.Context, t *testing.T, s *Store) any {
+		{"open a periodic", func(ctx context.Context, t *testing.T, s *redisstate.Store) any {
 			var all []any
 			for _, change := range [][2]string{{"", `{"ids":[]}`}, {`{"ids":[]}`, `{"ids":[7]}`}, {"", "x"}} {
 				ids, err := s.ChangePeriodic(ctx, "server", "p", change[0], change[1], define("a"), define("b"))
@@ -117,31 +118,31 @@ func TestRepeatedCallsChangeNothing(t *testing.T) {
 			}
 			return fmt.Sprint(all...)
 		}},
-		{"remove", func(ctx context.Context, t *testing.T, s *Store) any {
+		{"remove", func(ctx context.Context, t *testing.T, s *redisstate.Store) any {
 			m, _ := rules.Remove(read(t, s, succeededID))
-			return fmt.Sprint(s.Apply(ctx, "manager", Unit{Moves: []rules.Move{m}}))
+			return fmt.Sprint(s.Apply(ctx, "manager", redisstate.Unit{Moves: []rules.Move{m}}))
 		}},
-		{"change", func(ctx context.Context, t *testing.T, s *Store) any {
+		{"change", func(ctx context.Context, t *testing.T, s *redisstate.Store) any {
 			m, _ := rules.Change(read(t, s, firstOpenID), task.Changes{Input: new("other")})
-			return fmt.Sprint(s.Apply(ctx, "manager", Unit{Moves: []rules.Move{m}}))
+			return fmt.Sprint(s.Apply(ctx, "manager", redisstate.Unit{Moves: []rules.Move{m}}))
 		}},
-		{"requeue elsewhere", func(ctx context.Context, t *testing.T, s *Store) any {
+		{"requeue elsewhere", func(ctx context.Context, t *testing.T, s *redisstate.Store) any {
 			m, _ := rules.Requeue(read(t, s, runningID), true)
-			return fmt.Sprint(s.Apply(ctx, "manager", Unit{Moves: []rules.Move{m}}))
+			return fmt.Sprint(s.Apply(ctx, "manager", redisstate.Unit{Moves: []rules.Move{m}}))
 		}},
-		{"limits", func(ctx context.Context, t *testing.T, s *Store) any {
+		{"limits", func(ctx context.Context, t *testing.T, s *redisstate.Store) any {
 			mustLimit(t, s, "db", running(1))
 			mustOpen(t, s, limitedBy("db"), limitedBy("db"))
 			ids := claimAll(t, s, 10)
 			return fmt.Sprint(ids, s.RemoveLimit(ctx, "db"), returnWaiting(t, s), claimAll(t, s, 10))
 		}},
-		{"tokens", func(ctx context.Context, t *testing.T, s *Store) any {
+		{"tokens", func(ctx context.Context, t *testing.T, s *redisstate.Store) any {
 			return fmt.Sprint(s.RemoveToken(ctx, "other"), s.AddToken(ctx, token), s.AddToken(ctx, token), s.RemoveToken(ctx, "a"))
 		}},
-		{"a move that is refused", func(ctx context.Context, t *testing.T, s *Store) any {
+		{"a move that is refused", func(ctx context.Context, t *testing.T, s *redisstate.Store) any {
 			m, _ := rules.Archive(read(t, s, succeededID))
 			m.Round = 5
-			return fmt.Sprint(s.Apply(ctx, "manager", Unit{Moves: []rules.Move{m}}))
+			return fmt.Sprint(s.Apply(ctx, "manager", redisstate.Unit{Moves: []rules.Move{m}}))
 		}},
 	} {
 		t.Run(call.name, func(t *testing.T) {
@@ -204,7 +205,7 @@ const (
 	firstOpenID
 )
 
-func prepared(t *testing.T, addr string) *Store {
+func prepared(t *testing.T, addr string) *redisstate.Store {
 	s := connect(t, addr, redistest.Namespace(t))
 	put(t, s, task.Succeeded)
 	put(t, s, task.Executed)
@@ -219,7 +220,7 @@ var boots = regexp.MustCompile(`boot=[A-Z2-7]{26}`)
 
 // anonymize replaces the parts of a world that differ between namespaces: the name of the namespace, boot ids and claim
 // ids.
-func anonymize(w world, s *Store) world {
+func anonymize(w world, s *redisstate.Store) world {
 	for key, value := range w {
 		value = boots.ReplaceAllString(value, "boot=B")
 		w[key] = claimIDs.ReplaceAllString(regexp.MustCompile(regexp.QuoteMeta(s.Keys.Namespace())).ReplaceAllString(value, "NS"), "C.")
@@ -229,7 +230,7 @@ func anonymize(w world, s *Store) world {
 
 // If Redis has already answered a later call of the same call slot, a late call does nothing.
 func TestLateCallIsRefused(t *testing.T) {
-	onEach(t, func(t *testing.T, s *Store) {
+	onEach(t, func(t *testing.T, s *redisstate.Store) {
 		mustOpen(t, s, define("a"))
 		for range 2 {
 			s.Calls.Last[0] -= 2 // the next call gets the number of an older call

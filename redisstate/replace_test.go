@@ -1,4 +1,4 @@
-package redisstate
+package redisstate_test
 
 import (
 	"errors"
@@ -8,6 +8,7 @@ import (
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/rules"
 	"github.com/tdf-framework/tdf/internal/task"
+	"github.com/tdf-framework/tdf/redisstate"
 )
 
 // When an open task is replaced, nothing of it stays, wherever the task is: in the list, in a place, or waiting for other tasks.
@@ -18,7 +19,7 @@ func TestReplacedTasksLeaveNothing(t *testing.T) {
 	later.Queue, later.StartAfter, later.Source = "q", 2e9, ""
 	for name, d := range map[string]task.Properties{"plain": define("x"), "placed": placed, "later": later} {
 		t.Run(name, func(t *testing.T) {
-			onEach(t, func(t *testing.T, s *Store) {
+			onEach(t, func(t *testing.T, s *redisstate.Store) {
 				mustOpen(t, s, define("other"))
 				mustOpen(t, s, placed) // so that the sets of its place stay known
 				mustMove(t, s, 2, rules.Replace)

@@ -1,4 +1,4 @@
-package redisstate
+package redisstate_test
 
 import (
 	"errors"
@@ -9,26 +9,27 @@ import (
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/rules"
 	"github.com/tdf-framework/tdf/internal/task"
+	"github.com/tdf-framework/tdf/redisstate"
 )
 
-func requiredOf(t *testing.T, s *Store, id int64) TaskVersion {
+func requiredOf(t *testing.T, s *redisstate.Store, id int64) redisstate.TaskVersion {
 	t.Helper()
 	v := read(t, s, id)
-	return TaskVersion{ID: id, State: v.State, Round: v.Round, Revision: v.Revision}
+	return redisstate.TaskVersion{ID: id, State: v.State, Round: v.Round, Revision: v.Revision}
 }
 
 // A claim that requires tasks gets something only while all of them are unchanged. Otherwise it names all that have changed, and
 // changes nothing, whether or not there are tasks to claim.
 func TestClaimsThatRequireTasks(t *testing.T) {
-	onEach(t, func(t *testing.T, s *Store) {
+	onEach(t, func(t *testing.T, s *redisstate.Store) {
 		ids := mustOpen(t, s, define("a"), define("b"), define("c"), define("d"), define("e"))
 		mustMove(t, s, ids[4], rules.Cancel)
-		var all []TaskVersion
+		var all []redisstate.TaskVersion
 		for _, id := range ids[1:] {
 			all = append(all, requiredOf(t, s, id))
 		}
-		claim := func(all ...TaskVersion) (ClaimResult, error) {
-			return s.Claim(t.Context(), ClaimParams{Worker: "w", Most: 1, Lease: 30, Require: all})
+		claim := func(all ...redisstate.TaskVersion) (redisstate.ClaimResult, error) {
+			return s.Claim(t.Context(), redisstate.ClaimParams{Worker: "w", Most: 1, Lease: 30, Require: all})
 		}
 		c := expect.Result(claim(all...)).Value(t)
 		expect.MustLen(t, c.Claims, 1)
@@ -41,9 +42,9 @@ func TestClaimsThatRequireTasks(t *testing.T) {
 		mustMove(t, s, ids[4], rules.Reopen) // round
 		s.Redis.Set(t.Context(), s.Keys.Task(77), "a string", 0)
 		before := dump(t, s)
-		wanted := append(all, TaskVersion{ID: 77, State: task.Open}, TaskVersion{ID: 78, State: task.Open}, TaskVersion{ID: ids[3], State: task.Running})
+		wanted := append(all, redisstate.TaskVersion{ID: 77, State: task.Open}, redisstate.TaskVersion{ID: 78, State: task.Open}, redisstate.TaskVersion{ID: ids[3], State: task.Running})
 		_, err = claim(wanted...)
-		e := new(RequireError)
+		e := new(redisstate.RequireError)
 		expect.True(t, errors.As(err, &e), err)
 		expect.Equal(t, e.IDs, []int64{ids[1], ids[2], ids[4], 77, 78, ids[3]})
 		expect.Equal(t, changed(t, before, dump(t, s)), "")
@@ -61,8 +62,8 @@ func TestClaimsThatRequireTasksOfTheOriginal(t *testing.T) {
 	of := requiredOf(t, s, ids[1])
 	s.Redis.ZRem(t.Context(), s.Keys.List(task.Expired), ids[1])
 	s.Redis.ZAdd(t.Context(), s.Keys.List(task.Archived), redis.Z{Score: 1.7e9, Member: ids[1]})
-	_, err := s.Claim(t.Context(), ClaimParams{Worker: "w", Most: 1, Lease: 30, Require: []TaskVersion{of}})
-	expect.True(t, errors.As(err, new(*RequireError)), err)
+	_, err := s.Claim(t.Context(), redisstate.ClaimParams{Worker: "w", Most: 1, Lease: 30, Require: []redisstate.TaskVersion{of}})
+	expect.True(t, errors.As(err, new(*redisstate.RequireError)), err)
 }
 
 // If Redis's answer is lost, the repeated claim gets the same task, although its requirement no longer holds.
@@ -70,7 +71,7 @@ func TestRepeatedClaimThatRequires(t *testing.T) {
 	s := newStore(t)
 	ids := mustOpen(t, s, define("a"), define("b"))
 	call := expect.Result(s.ClaimCall(t.Context(), "session", 1)).Value(t)
-	r := ClaimParams{Worker: "w", Most: 1, Lease: 30, Call: call, IDs: "c", Require: []TaskVersion{requiredOf(t, s, ids[0])}}
+	r := redisstate.ClaimParams{Worker: "w", Most: 1, Lease: 30, Call: call, IDs: "c", Require: []redisstate.TaskVersion{requiredOf(t, s, ids[0])}}
 	first := expect.Result(s.Claim(t.Context(), r)).Value(t) // the claim itself changes the required task
 	r.Call = expect.Result(s.ClaimCall(t.Context(), "session", 1)).Value(t)
 	again := expect.Result(s.Claim(t.Context(), r)).Value(t)

@@ -1,4 +1,4 @@
-package redisstate
+package redisstate_test
 
 import (
 	"errors"
@@ -13,12 +13,13 @@ import (
 	"github.com/tdf-framework/tdf/internal/redistest"
 	"github.com/tdf-framework/tdf/internal/rules"
 	"github.com/tdf-framework/tdf/internal/task"
+	"github.com/tdf-framework/tdf/redisstate"
 	"github.com/tdf-framework/tdf/redisstate/counts"
 )
 
 // QueueCounts counts the due tasks of all priorities, tags and handlers of a queue.
 func TestQueueCounts(t *testing.T) {
-	onEach(t, func(t *testing.T, s *Store) {
+	onEach(t, func(t *testing.T, s *redisstate.Store) {
 		mustBe := func(when, want string) {
 			t.Helper()
 			queues, err := s.QueueCounts(t.Context())
@@ -66,7 +67,7 @@ func TestQueueCountsHaveTheFirstTask(t *testing.T) {
 // Redis numbers requirements in the order in which they came, forgets idle ones if there are many, and refuses new ones
 // while very many have due tasks.
 func TestRequirements(t *testing.T) {
-	onEach(t, func(t *testing.T, s *Store) {
+	onEach(t, func(t *testing.T, s *redisstate.Store) {
 		later := placed("b", 0)
 		later.StartAfter = 4e9
 		mustOpen(t, s, placed("a", 3), define("plain"))
@@ -90,7 +91,7 @@ func TestRequirements(t *testing.T) {
 		expect.Len(t, expect.Result(s.Requirements(t.Context(), 11_008)).Value(t), 2, "the last number was not used again")
 
 		known := int(s.Redis.HLen(t.Context(), s.Keys.First()).Val())
-		for i := range mostRequirements - known - 1 {
+		for i := range redisstate.MostRequirements - known - 1 {
 			first = append(first, fmt.Sprint("queue=q", i), "x")
 		}
 		for page := range slices.Chunk(first, 2000) {
@@ -102,12 +103,12 @@ func TestRequirements(t *testing.T) {
 		expect.Fails(t, err, "the due tasks have 10000 requirements, so there cannot be another one, queue=new; make the queues, tags, "+
 			"resources, min_time or handlers of the tasks coarser")
 		expect.Equal(t, task.CodeOf(err), task.CodeTooManyRequirements)
-		outcomes := expect.Result(s.Apply(t.Context(), "m", Unit{Open: []task.Properties{placed("new", 0)}})).Value(t)
+		outcomes := expect.Result(s.Apply(t.Context(), "m", redisstate.Unit{Open: []task.Properties{placed("new", 0)}})).Value(t)
 		expect.Fails(t, outcomes[0].Err, "coarser")
 		queue := "new"
 		move, err := rules.Change(read(t, s, 1), task.Changes{Queue: &queue})
 		must(t, err)
-		outcomes = expect.Result(s.Apply(t.Context(), "m", Unit{Moves: []rules.Move{move}})).Value(t)
+		outcomes = expect.Result(s.Apply(t.Context(), "m", redisstate.Unit{Moves: []rules.Move{move}})).Value(t)
 		expect.Fails(t, outcomes[0].Err, "coarser")
 		expect.Equal(t, changed(t, before, dump(t, s)), "")
 		mustOpen(t, s, placed("a", 1), define("plain"))
@@ -117,7 +118,7 @@ func TestRequirements(t *testing.T) {
 // The tasks of one submitter have at most a quarter of the requirements, also if the tasks are not due yet or wait. Each requirement of a
 // submitter counts until its last task is due, and then while it has due tasks.
 func TestShareOfRequirements(t *testing.T) {
-	onEach(t, func(t *testing.T, s *Store) {
+	onEach(t, func(t *testing.T, s *redisstate.Store) {
 		of := func(owner string, tags ...string) task.Properties {
 			d := placed("", 0, tags...)
 			d.Owner = owner
@@ -151,7 +152,7 @@ func TestShareOfRequirements(t *testing.T) {
 		}
 		refused(another)
 		refused(waiting)
-		for _, u := range []Unit{{Open: []task.Properties{another}}, {Moves: []rules.Move{change}}} {
+		for _, u := range []redisstate.Unit{{Open: []task.Properties{another}}, {Moves: []rules.Move{change}}} {
 			expect.Fails(t, expect.Result(s.Apply(t.Context(), "m", u)).Value(t)[0].Err, "the tasks of ann")
 		}
 		expect.Equal(t, changed(t, before, dump(t, s)), "")
@@ -161,7 +162,7 @@ func TestShareOfRequirements(t *testing.T) {
 		must(t, s.Redis.ZAddArgs(t.Context(), key, past).Err())
 		mustOpen(t, s, another)
 		refused(of("ann", "newer"))
-		expect.Equal(t, s.Redis.ZCard(t.Context(), key).Val(), mostOfOne)
+		expect.Equal(t, s.Redis.ZCard(t.Context(), key).Val(), redisstate.MostOfOne)
 		mustMove(t, s, ids[1], rules.Cancel)
 		mustMove(t, s, ids[1], func(t *task.Task) (rules.Move, error) { return rules.Reopen(t) })
 	})
@@ -191,7 +192,7 @@ func TestManyGroups(t *testing.T) {
 // A requirement that this version cannot read stops no claim, also if it is the newest one, and also while its number
 // rises before each claim.
 func TestRequirementsThatNobodyReads(t *testing.T) {
-	onEach(t, func(t *testing.T, s *Store) {
+	onEach(t, func(t *testing.T, s *redisstate.Store) {
 		offer := offerOf("a", "default")
 		number := 1000.0
 		unreadable := func() {
@@ -209,14 +210,14 @@ func TestRequirementsThatNobodyReads(t *testing.T) {
 
 // A worker with a time limit claims no task of a requirement whose min_time another program has made endless, and goes on.
 func TestEndlessMinTime(t *testing.T) {
-	onEach(t, func(t *testing.T, s *Store) {
+	onEach(t, func(t *testing.T, s *redisstate.Store) {
 		offer := offerOf("a")
 		offer.Tags = []string{"gpu"}
 		mustOpen(t, s, placed("a", 0), placed("a", 0, "gpu"))
 		expect.Len(t, claimFor(t, s, 5, offer).Claims, 2) // learns the requirements
-		must(t, s.Redis.HSet(t.Context(), s.servesKey(&offer), "queue=a", "inf;").Err())
+		must(t, s.Redis.HSet(t.Context(), redisstate.ServesKey(s, &offer), "queue=a", "inf;").Err())
 		ids := mustOpen(t, s, placed("a", 0), placed("a", 0, "gpu"))
-		r := ClaimParams{Worker: "w", Most: 5, Lease: 60, Offer: &offer, TimeLeft: 100}
+		r := redisstate.ClaimParams{Worker: "w", Most: 5, Lease: 60, Offer: &offer, TimeLeft: 100}
 		expect.Equal(t, claimedIDs(expect.Result(s.Claim(t.Context(), r)).Value(t)), ids[1:])
 	})
 }
@@ -224,7 +225,7 @@ func TestEndlessMinTime(t *testing.T) {
 // A claim of a worker with too little time hides the tasks of a requirement from no other worker, also if it meets many
 // requirements that it does not serve.
 func TestTimeLimitHidesNoRequirement(t *testing.T) {
-	onEach(t, func(t *testing.T, s *Store) {
+	onEach(t, func(t *testing.T, s *redisstate.Store) {
 		long := placed("a", 0)
 		long.MinTime = 1000
 		all := []task.Properties{long}
@@ -233,7 +234,7 @@ func TestTimeLimitHidesNoRequirement(t *testing.T) {
 		}
 		ids := mustOpen(t, s, all...)
 		offer := offerOf("a")
-		r := ClaimParams{Worker: "w", Most: 50, Lease: 60, Offer: &offer, TimeLeft: 100}
+		r := redisstate.ClaimParams{Worker: "w", Most: 50, Lease: 60, Offer: &offer, TimeLeft: 100}
 		expect.Len(t, expect.Result(s.Claim(t.Context(), r)).Value(t).Claims, 0)
 		offer.Tags = []string{"x0"}
 		expect.Equal(t, claimedIDs(claimFor(t, s, 50, offer)), ids[:2])
@@ -247,13 +248,13 @@ func TestLearningFromAnOldNumber(t *testing.T) {
 	mustOpen(t, s, placed("a", 0))
 	expect.Len(t, claimFor(t, s, 5, offer).Claims, 1)
 	ids := mustOpen(t, s, placed("a", 0), placed("b", 0))
-	must(t, s.Redis.Del(t.Context(), s.servesKey(&offer)).Err())
-	var c ClaimResult
-	parts := make([]any, claimReplySeen+1)
-	parts[claimReplySeen] = "1"
-	expect.NoError(t, s.learnRequirements(t.Context(), &offer, parts, &c))
+	must(t, s.Redis.Del(t.Context(), redisstate.ServesKey(s, &offer)).Err())
+	var c redisstate.ClaimResult
+	parts := make([]any, redisstate.ClaimReplySeen+1)
+	parts[redisstate.ClaimReplySeen] = "1"
+	expect.NoError(t, redisstate.LearnRequirements(s, t.Context(), &offer, parts, &c))
 	expect.True(t, c.Stale, "the claim is not repeated")
-	expect.Len(t, s.Redis.HGetAll(t.Context(), s.servesKey(&offer)).Val(), 0)
+	expect.Len(t, s.Redis.HGetAll(t.Context(), redisstate.ServesKey(s, &offer)).Val(), 0)
 	expect.Equal(t, slices.Sorted(slices.Values(claimedIDs(claimFor(t, s, 5, offer)))), ids)
 }
 
@@ -264,13 +265,13 @@ func TestRepeatedClaimMeetsANewRequirement(t *testing.T) {
 	other := connect(t, s.Addr, s.Keys.Namespace())
 	mustOpen(t, s, placed("a", 0))
 	offer := offerOf("a")
-	claim := func(by *Store) []Claim {
+	claim := func(by *redisstate.Store) []redisstate.Claim {
 		call := expect.Result(by.ClaimCall(t.Context(), "session", 1)).Value(t)
-		r := ClaimParams{Worker: "w", Most: 1, Lease: 60, Call: call, IDs: "c", Offer: &offer}
+		r := redisstate.ClaimParams{Worker: "w", Most: 1, Lease: 60, Call: call, IDs: "c", Offer: &offer}
 		return expect.Result(by.Claim(t.Context(), r)).Value(t).Claims
 	}
-	var first []Claim
-	compares := func(c redis.Cmder) bool { return len(c.Args()) > 3 && c.Args()[3] == s.servesKey(&offer) }
+	var first []redisstate.Claim
+	compares := func(c redis.Cmder) bool { return len(c.Args()) > 3 && c.Args()[3] == redisstate.ServesKey(s, &offer) }
 	other.Redis.AddHook(once(compares, func() { first = claim(s) }))
 	again := claim(other)
 	expect.MustLen(t, first, 1)

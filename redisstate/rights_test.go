@@ -1,4 +1,4 @@
-package redisstate
+package redisstate_test
 
 import (
 	"context"
@@ -13,12 +13,13 @@ import (
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/redistest"
 	"github.com/tdf-framework/tdf/internal/task"
+	"github.com/tdf-framework/tdf/redisstate"
 	"github.com/tdf-framework/tdf/redisstate/conn"
 	"github.com/tdf-framework/tdf/redisstate/index"
 )
 
 // withOperator returns a store, and the connection of another user, who can change the rights of the store's user.
-func withOperator(t *testing.T) (*Store, *redis.Client) {
+func withOperator(t *testing.T) (*redisstate.Store, *redis.Client) {
 	addr := redistest.Start(t, redistest.Args("--user", "operator", "on", "nopass", "~*", "&*", "+@all")).Addr
 	operator := redis.Options{Addr: addr, DB: redistest.Database(t), Username: "operator", Password: "any"}
 	return connect(t, addr, redistest.Namespace(t)), redistest.Client(t, operator)
@@ -33,7 +34,7 @@ func TestAMissingRightOfOneCall(t *testing.T) {
 	c := mustClaim(t, s, 1)[0]
 	must(t, operator.Do(t.Context(), "ACL", "SETUSER", "default", "-xadd", "-memory", "-scan", "-info").Err())
 
-	renewal := LeaseRenewal{ID: ids[0], Claim: c.ID, Until: task.Never}
+	renewal := redisstate.LeaseRenewal{ID: ids[0], Claim: c.ID, Until: task.Never}
 	news := renewal
 	news.Report.Updates = []string{"one"}
 	for name, call := range map[string]func(ctx context.Context) error{
@@ -51,7 +52,7 @@ func TestAMissingRightOfOneCall(t *testing.T) {
 	expect.Equal(t, sizes[0], 0)
 	s.Redis.Set(t.Context(), s.Keys.TaskID(), index.MaxID, 0) // so a walk would scan the keys
 	expect.Equal(t, pages(t, s, 10), [][]int64{ids})
-	_, _, done, err := s.DanglingIDs(t.Context(), IndexPage{}, 10)
+	_, _, done, err := s.DanglingIDs(t.Context(), redisstate.IndexPage{}, 10)
 	expect.NoError(t, err, "the audit of indexes")
 	expect.True(t, done, "the audit of indexes does not end")
 	n := s.Outages()
@@ -86,13 +87,13 @@ func TestCheckRights(t *testing.T) {
 func TestReadyNamesAMissingRight(t *testing.T) {
 	t.Parallel()
 	r := redistest.Start(t)
-	admin := expect.Result(Connect(t.Context(), conntest.Config(t, r.Addr), "admin", quiet)).Value(t)
+	admin := expect.Result(redisstate.Connect(t.Context(), conntest.Config(t, r.Addr), "admin", quiet)).Value(t)
 	t.Cleanup(func() { admin.Close() })
 	for _, command := range []string{"ping", "type", "get", "set", "info"} {
 		must(t, admin.Redis.Do(t.Context(), "ACL", "SETUSER", "u", "reset", "on", ">p", "~*", "&*", "+@all", "-"+command).Err())
 		at := conntest.Config(t, r.Addr)
 		at.Username, at.Password = "u", "p"
-		s, err := Connect(t.Context(), at, "ns", quiet)
+		s, err := redisstate.Connect(t.Context(), at, "ns", quiet)
 		if err == nil {
 			s.Close()
 		}

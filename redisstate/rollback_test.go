@@ -1,4 +1,4 @@
-package redisstate
+package redisstate_test
 
 import (
 	"log/slog"
@@ -16,6 +16,7 @@ import (
 	"github.com/tdf-framework/tdf/internal/rules"
 	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/internal/testlog"
+	"github.com/tdf-framework/tdf/redisstate"
 	"github.com/tdf-framework/tdf/redisstate/conn"
 )
 
@@ -38,10 +39,10 @@ func TestRollback(t *testing.T) {
 	first := mustOpen(t, other, define("a"))[0]
 	expect.Compare(t, first, ">", conn.SkippedIDs)
 	expect.Equal(t, mustOpen(t, s, define("b"))[0], first+1)
-	_, err := s.ReadOne(t.Context(), lost, Want{Fields: Whole})
+	_, err := s.ReadOne(t.Context(), lost, redisstate.Want{Fields: redisstate.Whole})
 	expect.Fails(t, err, "")
 	m := expect.Result(rules.Archive(old)).Value(t)
-	expect.Fails(t, expect.Result(s.Apply(t.Context(), "manager", Unit{Moves: []rules.Move{m}})).Value(t)[0].Err, "")
+	expect.Fails(t, expect.Result(s.Apply(t.Context(), "manager", redisstate.Unit{Moves: []rules.Move{m}})).Value(t)[0].Err, "")
 	for _, c := range mustClaim(t, s, 3) {
 		if c.Task.ID == 1 {
 			m = expect.Result(rules.Execute(c.Task, before.ID, rules.Result{Output: "before"})).Value(t)
@@ -68,11 +69,11 @@ func TestPromotedReplica(t *testing.T) {
 	mustOpen(t, s, define("lost"))
 
 	var log testlog.Buffer
-	var at *Store
+	var at *redisstate.Store
 	connected := make(chan error, 1)
 	go func() {
 		var err error
-		at, err = Connect(t.Context(), conntest.Config(t, replica.Addr), ns, slog.New(slog.NewTextHandler(&log, nil)))
+		at, err = redisstate.Connect(t.Context(), conntest.Config(t, replica.Addr), ns, slog.New(slog.NewTextHandler(&log, nil)))
 		connected <- err
 	}()
 	expect.Eventually(t, "the client knows the replica", func() bool {
@@ -99,7 +100,7 @@ func TestFlushedRedis(t *testing.T) {
 			func() int64 { return mustOpen(t, s, define("new"))[0] },
 			func() int64 { return mustOpen(t, other, grouped)[0] },
 			func() int64 {
-				return expect.Result(s.Apply(t.Context(), "m", Unit{Open: []task.Properties{grouped}})).Value(t)[0].IDs[0]
+				return expect.Result(s.Apply(t.Context(), "m", redisstate.Unit{Open: []task.Properties{grouped}})).Value(t)[0].IDs[0]
 			},
 		} {
 			id := call()
@@ -113,7 +114,7 @@ func TestFlushedRedis(t *testing.T) {
 	})
 }
 
-func deleteNamespace(t *testing.T, s *Store) error {
+func deleteNamespace(t *testing.T, s *redisstate.Store) error {
 	return s.Redis.Del(t.Context(), expect.Result(s.Redis.Keys(t.Context(), s.Keys.Namespace()+":*").Result()).Value(t)...).Err()
 }
 
@@ -133,7 +134,7 @@ func TestRestoredFiles(t *testing.T) {
 	r.Restart()
 	expect.Compare(t, mustOpen(t, s, define("new"))[0], ">", conn.SkippedIDs)
 	expect.Equal(t, read(t, s, 1).Input, "kept")
-	_, err := s.ReadOne(t.Context(), lost, Want{Fields: Whole})
+	_, err := s.ReadOne(t.Context(), lost, redisstate.Want{Fields: redisstate.Whole})
 	expect.Fails(t, err, "")
 }
 
@@ -148,7 +149,7 @@ func TestRollbackWithoutRights(t *testing.T) {
 	r.Restart()
 	at := conntest.Config(t, r.Addr)
 	at.Username, at.Password = "reader", "any"
-	reader := expect.Result(Connect(t.Context(), at, ns, quiet)).Value(t)
+	reader := expect.Result(redisstate.Connect(t.Context(), at, ns, quiet)).Value(t)
 	t.Cleanup(func() { reader.Close() })
 	expect.Result(reader.Counts(t.Context())).Value(t)
 	expect.Compare(t, mustOpen(t, s, define("a"))[0], ">", conn.SkippedIDs)

@@ -1,4 +1,4 @@
-package redisstate
+package redisstate_test
 
 import (
 	"context"
@@ -15,17 +15,18 @@ import (
 	"github.com/tdf-framework/tdf/internal/redistest"
 	"github.com/tdf-framework/tdf/internal/rules"
 	"github.com/tdf-framework/tdf/internal/task"
+	"github.com/tdf-framework/tdf/redisstate"
 )
 
 // limitTasks sets max_tasks, and makes the client obey it at once.
-func limitTasks(t *testing.T, s *Store, value string) {
+func limitTasks(t *testing.T, s *redisstate.Store, value string) {
 	t.Helper()
 	must(t, s.ChangeSetting(t.Context(), task.SettingMaxTasks, value))
 	forgetRoom(s)
 }
 
 // forgetRoom makes the client read the settings and the memory again.
-func forgetRoom(s *Store) {
+func forgetRoom(s *redisstate.Store) {
 	s.SetRoomRead(time.Time{})
 }
 
@@ -37,7 +38,7 @@ func tooMany(err error, tasks, limit int64) bool {
 
 // The limit counts tasks in all states. Removing a task makes room. An open that does not fit opens nothing.
 func TestMaxTasks(t *testing.T) {
-	onEach(t, func(t *testing.T, s *Store) {
+	onEach(t, func(t *testing.T, s *redisstate.Store) {
 		for _, state := range task.States[1:] {
 			put(t, s, state)
 		}
@@ -69,11 +70,11 @@ func TestMaxTasksWithinACall(t *testing.T) {
 	limitTasks(t, s, "3")
 	a, b := keyed("a", task.UntilFinished), keyed("b", task.UntilFinished)
 	outcomes, err := s.Apply(t.Context(), "m",
-		Unit{Open: []task.Properties{a, define("p")}},
-		Unit{Open: []task.Properties{b, define("p")}},
-		Unit{Open: []task.Properties{b}},
-		Unit{Open: []task.Properties{a, b}},
-		Unit{Open: []task.Properties{define("q")}},
+		redisstate.Unit{Open: []task.Properties{a, define("p")}},
+		redisstate.Unit{Open: []task.Properties{b, define("p")}},
+		redisstate.Unit{Open: []task.Properties{b}},
+		redisstate.Unit{Open: []task.Properties{a, b}},
+		redisstate.Unit{Open: []task.Properties{define("q")}},
 	)
 	must(t, err)
 	var got []string
@@ -92,7 +93,7 @@ func TestMaxTasksRefusesNoFollowUp(t *testing.T) {
 	limitTasks(t, s, "1")
 	m := expect.Result(rules.Archive(read(t, s, id))).Value(t)
 	outcomes, err := s.Apply(t.Context(), "m",
-		Unit{Moves: []rules.Move{m}, Open: []task.Properties{define("x"), define("y")}}, Unit{Open: []task.Properties{define("z")}})
+		redisstate.Unit{Moves: []rules.Move{m}, Open: []task.Properties{define("x"), define("y")}}, redisstate.Unit{Open: []task.Properties{define("z")}})
 	expect.NoError(t, err)
 	expect.NoError(t, outcomes[0].Err)
 	expect.MustLen(t, outcomes[0].IDs, 2)
@@ -165,11 +166,11 @@ func TestInvalidSettings(t *testing.T) {
 }
 
 // limited returns a Store whose Redis has a maxmemory of which the given part is used.
-func limited(t *testing.T) (s *Store, lines <-chan string, use func(part float64)) {
+func limited(t *testing.T) (s *redisstate.Store, lines <-chan string, use func(part float64)) {
 	t.Helper()
 	server := redistest.Start(t)
 	log, lines := logged()
-	s = expect.Result(Connect(t.Context(), conntest.Config(t, server.Addr), "limited", log)).Value(t)
+	s = expect.Result(redisstate.Connect(t.Context(), conntest.Config(t, server.Addr), "limited", log)).Value(t)
 	t.Cleanup(func() { s.Close() })
 	return s, lines, func(part float64) {
 		t.Helper()
@@ -197,7 +198,7 @@ func TestOpensWaitForMemory(t *testing.T) {
 	mustExecute(t, s, claims[0], rules.Result{Exit: "0"})
 	mustSettle(t, s, 1)
 	m := expect.Result(rules.Archive(read(t, s, 1))).Value(t)
-	outcomes := expect.Result(s.Apply(t.Context(), "m", Unit{Moves: []rules.Move{m}, Open: []task.Properties{define("follow-up")}})).Value(t)
+	outcomes := expect.Result(s.Apply(t.Context(), "m", redisstate.Unit{Moves: []rules.Move{m}, Open: []task.Properties{define("follow-up")}})).Value(t)
 	expect.NoError(t, outcomes[0].Err)
 	expect.Len(t, mustClaim(t, s, 1), 1, "claims wait, too")
 	mustMove(t, s, 1, rules.Remove)
@@ -239,7 +240,7 @@ func TestClaimsWaitForMemory(t *testing.T) {
 	mustOpen(t, s, define("a"), define("b"), define("c"))
 	claims := mustClaim(t, s, 1)
 	use(0.97)
-	r := ClaimParams{Worker: "w", Most: 1, Lease: 60}
+	r := redisstate.ClaimParams{Worker: "w", Most: 1, Lease: 60}
 	for range 2 {
 		if c, err := s.Claim(t.Context(), r); err != nil || !c.MustWait || len(c.Claims) > 0 {
 			t.Errorf("%+v, %v", c, err)
@@ -280,15 +281,15 @@ func TestClaimsReadTheMemoryOfARedisWithoutLimitRarely(t *testing.T) {
 		t.Helper()
 		s.SetRoomRead(now.Add(-age))
 		before := commandCalls(t, s, "info")
-		expect.Result(s.Claim(t.Context(), ClaimParams{Worker: "w", Most: 1, Lease: 60})).OK(t)
+		expect.Result(s.Claim(t.Context(), redisstate.ClaimParams{Worker: "w", Most: 1, Lease: 60})).OK(t)
 		return commandCalls(t, s, "info") - before - 1 // commandCalls itself reads INFO
 	}
 	reads(time.Hour)
-	expect.Equal(t, reads(2*roomForClaims), 0, "without maxmemory, after 10 s")
-	expect.Equal(t, reads(roomWithoutLimit), 1, "without maxmemory, after 30 s")
+	expect.Equal(t, reads(2*redisstate.RoomForClaims), 0, "without maxmemory, after 10 s")
+	expect.Equal(t, reads(redisstate.RoomWithoutLimit), 1, "without maxmemory, after 30 s")
 	must(t, s.Redis.ConfigSet(t.Context(), "maxmemory", "1gb").Err())
 	reads(time.Hour)
-	expect.Equal(t, reads(2*roomForClaims), 1, "with maxmemory, after 10 s")
+	expect.Equal(t, reads(2*redisstate.RoomForClaims), 1, "with maxmemory, after 10 s")
 }
 
 // A client of the HTTP API does not wait above high_water, and a submitter has at most half of the memory that others leave. Its tasks
@@ -296,7 +297,7 @@ func TestClaimsReadTheMemoryOfARedisWithoutLimitRarely(t *testing.T) {
 func TestShareOfMemory(t *testing.T) {
 	t.Parallel()
 	s, lines, use := limited(t)
-	eve := WithOpener(t.Context(), &Opener{Owner: "eve"})
+	eve := redisstate.WithOpener(t.Context(), &redisstate.Opener{Owner: "eve"})
 	of := func(owner string) task.Properties {
 		d := define(strings.Repeat("x", 100_000))
 		d.Owner = owner
@@ -312,15 +313,15 @@ func TestShareOfMemory(t *testing.T) {
 	_, err := s.Open(eve, "m", of("eve"))
 	expect.Equal(t, task.CodeOf(err), task.CodeFull)
 	expect.Fails(t, err, "a submitter may have half of what others leave")
-	follow := Unit{Open: []task.Properties{of("eve")}}
+	follow := redisstate.Unit{Open: []task.Properties{of("eve")}}
 	_, err = s.Apply(eve, "m", follow)
 	expect.Fails(t, err, "a submitter may have half of what others leave", "a transaction")
 	expect.Fails(t, s.CheckShare(t.Context(), "bob"), "the tasks of bob take about")
 	expect.NoError(t, s.CheckShare(t.Context(), "ann"))
-	expect.Result(s.Open(WithOpener(t.Context(), &Opener{Owner: "ann"}), "m", of("ann"))).OK(t, "another submitter")
-	expect.Result(s.Open(WithOpener(t.Context(), &Opener{}), "m", of(""))).OK(t, "an operator")
+	expect.Result(s.Open(redisstate.WithOpener(t.Context(), &redisstate.Opener{Owner: "ann"}), "m", of("ann"))).OK(t, "another submitter")
+	expect.Result(s.Open(redisstate.WithOpener(t.Context(), &redisstate.Opener{}), "m", of(""))).OK(t, "an operator")
 	use(0.85)
-	_, err = s.Open(WithOpener(t.Context(), &Opener{}), "m", of(""))
+	_, err = s.Open(redisstate.WithOpener(t.Context(), &redisstate.Opener{}), "m", of(""))
 	expect.Equal(t, task.CodeOf(err), task.CodeFull)
 	expect.Fails(t, err, "new tasks wait above 0.8 (high_water)")
 	expect.Contains(t, <-lines, "new tasks wait")

@@ -1,4 +1,4 @@
-package redisstate
+package redisstate_test
 
 import (
 	"context"
@@ -14,6 +14,7 @@ import (
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/redistest"
 	"github.com/tdf-framework/tdf/internal/testlog"
+	"github.com/tdf-framework/tdf/redisstate"
 )
 
 // A component ends at its start if the sentinels refuse it, with the rights of docs/operations.md it works, and without
@@ -46,16 +47,16 @@ func TestSentinels(t *testing.T) {
 		} {
 			at := plain
 			c.change(&at)
-			_, err := Connect(t.Context(), at, ns, quiet)
+			_, err := redisstate.Connect(t.Context(), at, ns, quiet)
 			of := "redis at master " + at.Master + " of sentinels " + strings.Join(at.Sentinels, ", ")
 			expect.Fails(t, err, of+": "+c.reason, name)
 		}
-		s := expect.Result(Connect(t.Context(), plain, ns, quiet)).Value(t)
+		s := expect.Result(redisstate.Connect(t.Context(), plain, ns, quiet)).Value(t)
 		expect.Result(s.Now(t.Context())).Value(t)
 		s.Close()
 	}
 	secure.TLSServerName = "another.example"
-	_, err := Connect(t.Context(), secure, ns, quiet)
+	_, err := redisstate.Connect(t.Context(), secure, ns, quiet)
 	expect.Fails(t, err, "x509")
 
 	away := config.Redis{Sentinels: []string{redistest.FreeAddr(t)}, Master: redistest.Master}
@@ -63,7 +64,7 @@ func TestSentinels(t *testing.T) {
 	var log testlog.Buffer
 	ended := make(chan error, 1)
 	go func() {
-		_, err := Connect(waits, away, ns, slog.New(slog.NewTextHandler(&log, nil)))
+		_, err := redisstate.Connect(waits, away, ns, slog.New(slog.NewTextHandler(&log, nil)))
 		ended <- err
 	}()
 	expect.Eventually(t, "the client waits", func() bool {
@@ -76,7 +77,7 @@ func TestSentinels(t *testing.T) {
 		Sentinels: group.Addrs()[:1], Master: redistest.Master, // the client learns the addresses of the others
 		SentinelUsername: "tdf", SentinelPassword: "pw",
 	}
-	s := expect.Result(Connect(t.Context(), one, ns, quiet)).Value(t)
+	s := expect.Result(redisstate.Connect(t.Context(), one, ns, quiet)).Value(t)
 	defer s.Close()
 	group.All[0].Signal(syscall.SIGSTOP)
 	must(t, s.Redis.ClientKillByFilter(t.Context(), "TYPE", "normal", "SKIPME", "no").Err())

@@ -1,4 +1,4 @@
-package redisstate
+package redisstate_test
 
 import (
 	"context"
@@ -17,11 +17,12 @@ import (
 	"github.com/tdf-framework/tdf/internal/redistest"
 	"github.com/tdf-framework/tdf/internal/rules"
 	"github.com/tdf-framework/tdf/internal/task"
+	"github.com/tdf-framework/tdf/redisstate"
 )
 
 // A report that settles its round does the same as a report without it and the server after it, in one step.
 func TestSettledReport(t *testing.T) {
-	onEach(t, func(t *testing.T, s *Store) {
+	onEach(t, func(t *testing.T, s *redisstate.Store) {
 		ctx := t.Context()
 		now := expect.Result(s.Now(ctx)).Value(t)
 		kept := rules.Result{Exit: "0", Output: "x", Started: now, Seconds: 1e-6}
@@ -53,7 +54,7 @@ func TestSettledReport(t *testing.T) {
 				c.d(&d)
 			}
 			ids := mustOpen(t, s, d, d)
-			offer := plainOffer
+			offer := redisstate.PlainOffer
 			if d.Queue != "" {
 				offer = offerOf(d.Queue)
 			}
@@ -62,7 +63,7 @@ func TestSettledReport(t *testing.T) {
 			for i, x := range claims {
 				m := expect.Result(rules.Execute(x.Task, x.ID, c.result)).Value(t)
 				if i == 0 {
-					m = m.Settled(expect.Result(s.ReadOne(ctx, ids[0], Want{Fields: Result})).Value(t).Task, c.result)
+					m = m.Settled(expect.Result(s.ReadOne(ctx, ids[0], redisstate.Want{Fields: redisstate.Result})).Value(t).Task, c.result)
 				}
 				for range 2 { // the second call repeats the first one
 					expect.NoError(t, expect.Result(s.Execute(ctx, "w", m)).Value(t)[0].Err, name)
@@ -86,7 +87,7 @@ func TestSettledReport(t *testing.T) {
 }
 
 // compareTasks compares two tasks that were equal before their reports.
-func compareTasks(t *testing.T, s *Store, name string, ids []int64) {
+func compareTasks(t *testing.T, s *redisstate.Store, name string, ids []int64) {
 	t.Helper()
 	var texts []string
 	for _, id := range ids {
@@ -111,7 +112,7 @@ func compareTasks(t *testing.T, s *Store, name string, ids []int64) {
 
 // A report that settles its round also ends the wait of its dependents, which were opened after the claim.
 func TestSettledReportWithDependents(t *testing.T) {
-	onEach(t, func(t *testing.T, s *Store) {
+	onEach(t, func(t *testing.T, s *redisstate.Store) {
 		id := mustOpen(t, s, define("x"))[0]
 		c := mustClaim(t, s, 1)[0]
 		mustOpen(t, s, afterTasks(id))
@@ -132,7 +133,7 @@ func TestSettledReportWithReplicas(t *testing.T) {
 	replica.Follow(primary)
 	at := conntest.Config(t, primary.Addr)
 	at.Replicas = config.Replicas{Wanted: 1, Timeout: time.Minute}
-	s := expect.Result(Connect(t.Context(), at, redistest.Namespace(t), quiet)).Value(t)
+	s := expect.Result(redisstate.Connect(t.Context(), at, redistest.Namespace(t), quiet)).Value(t)
 	t.Cleanup(func() { s.Close() })
 	id := mustOpen(t, s, define("x"))[0]
 	c, result := mustClaim(t, s, 1)[0], rules.Result{Exit: "0"}
@@ -156,7 +157,7 @@ func TestDueTasksWithOddMembers(t *testing.T) {
 }
 
 // settleMany makes the moves that a server makes for due tasks. It returns how many tasks it settled.
-func settleMany(t *testing.T, s *Store) (settled int) {
+func settleMany(t *testing.T, s *redisstate.Store) (settled int) {
 	t.Helper()
 	for _, m := range expect.Result(settlements(t.Context(), s, 1000)).Value(t) {
 		if m.Verb != rules.VerbReschedule {
@@ -168,7 +169,7 @@ func settleMany(t *testing.T, s *Store) (settled int) {
 }
 
 // settlements returns the Moves that a server makes for due tasks: it settles them, or looks at them later.
-func settlements(ctx context.Context, s *Store, most int) (moves []rules.Move, err error) {
+func settlements(ctx context.Context, s *redisstate.Store, most int) (moves []rules.Move, err error) {
 	now, err := s.Now(ctx)
 	if err != nil {
 		return nil, err
@@ -181,7 +182,7 @@ func settlements(ctx context.Context, s *Store, most int) (moves []rules.Move, e
 	for i := range due {
 		ids[i] = due[i].ID
 	}
-	seen, err := s.Read(ctx, ids, Want{Fields: Rules})
+	seen, err := s.Read(ctx, ids, redisstate.Want{Fields: redisstate.Rules})
 	if err != nil {
 		return nil, err
 	}

@@ -1,4 +1,4 @@
-package redisstate
+package redisstate_test
 
 import (
 	"context"
@@ -7,6 +7,7 @@ import (
 
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/redistest"
+	"github.com/tdf-framework/tdf/redisstate"
 )
 
 // slowLink is the speed of a mobile link, in bytes per second.
@@ -22,28 +23,28 @@ func TestRepliesOverASlowLink(t *testing.T) {
 	ids := mustOpen(t, s, define(input), define(input))
 	archive := []byte(strings.Repeat("x", 200<<10))
 	source := expect.Result(s.PutProgram(t.Context(), archive)).Value(t)
-	for name, read := range map[string]func(ctx context.Context, s *Store) (bytes int, err error){
-		"settling": func(ctx context.Context, s *Store) (int, error) {
-			stored, err := s.Read(ctx, ids, Want{Fields: Rules})
+	for name, read := range map[string]func(ctx context.Context, s *redisstate.Store) (bytes int, err error){
+		"settling": func(ctx context.Context, s *redisstate.Store) (int, error) {
+			stored, err := s.Read(ctx, ids, redisstate.Want{Fields: redisstate.Rules})
 			bytes := 0
 			for _, x := range stored {
 				bytes += len(x.Task.Input)
 			}
 			return bytes, err
 		},
-		"whole tasks": func(ctx context.Context, s *Store) (int, error) {
-			stored, err := s.Read(ctx, ids, Want{Fields: Whole})
+		"whole tasks": func(ctx context.Context, s *redisstate.Store) (int, error) {
+			stored, err := s.Read(ctx, ids, redisstate.Want{Fields: redisstate.Whole})
 			bytes := 0
 			for _, x := range stored {
 				bytes += len(x.Task.Input)
 			}
 			return bytes, err
 		},
-		"a program": func(ctx context.Context, s *Store) (int, error) {
+		"a program": func(ctx context.Context, s *redisstate.Store) (int, error) {
 			got, err := s.Program(ctx, strings.TrimPrefix(source, "redis:"))
 			return len(got), err
 		},
-		"opening": func(ctx context.Context, s *Store) (int, error) {
+		"opening": func(ctx context.Context, s *redisstate.Store) (int, error) {
 			ids, err := s.Open(ctx, "m", define(input), define(input))
 			return len(ids) * len(input), err
 		},
@@ -68,11 +69,11 @@ func TestClaimsOverASlowConnection(t *testing.T) {
 	mustOpen(t, near, large, large)
 	proxy.Limit(32 << 10)
 	for range 2 {
-		c := expect.Result(far.Claim(t.Context(), ClaimParams{Worker: "w", Most: 10, Lease: 15})).Value(t)
+		c := expect.Result(far.Claim(t.Context(), redisstate.ClaimParams{Worker: "w", Most: 10, Lease: 15})).Value(t)
 		expect.MustLen(t, c.Claims, 1)
 		expect.Len(t, c.Claims[0].Task.Input, 100<<10, "the input … bytes")
 	}
-	c := expect.Result(far.Claim(t.Context(), ClaimParams{Worker: "w", Most: 10, Lease: 15})).Value(t)
+	c := expect.Result(far.Claim(t.Context(), redisstate.ClaimParams{Worker: "w", Most: 10, Lease: 15})).Value(t)
 	expect.Len(t, c.Claims, 0)
 	expect.True(t, !c.More, len(c.Claims), c.More)
 }

@@ -1,4 +1,4 @@
-package redisstate
+package redisstate_test
 
 import (
 	"fmt"
@@ -12,6 +12,7 @@ import (
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/redistest"
 	"github.com/tdf-framework/tdf/internal/task"
+	"github.com/tdf-framework/tdf/redisstate"
 )
 
 // sizedTasks are tasks of all sizes, from 1 up; the last ones are invalid.
@@ -26,8 +27,8 @@ func sizedTasks() []task.Hash {
 		with(plain, task.Hash{"state": "succeeded", "owner": "o", "0:claim": "c", "0:linked": "3", "unknown": "x", "7:worker": "v"}),
 		with(output(plain, 50<<10), task.Hash{"state": "running", "program": "q", "0:tail": "t", "0:progress": "0.5 half"}),
 		rounds(plain, 50),
-		with(plain, task.Hash{"0:worker": strings.Repeat("x", longestFact+1)}),
-		with(plain, task.Hash{"round": "many", "input": strings.Repeat("x", longestField+1)}),
+		with(plain, task.Hash{"0:worker": strings.Repeat("x", redisstate.LongestFact+1)}),
+		with(plain, task.Hash{"round": "many", "input": strings.Repeat("x", redisstate.LongestField+1)}),
 		with(plain, task.Hash{"unknown": strings.Repeat("x", 5<<10), "01:worker": strings.Repeat("x", 5<<10)}),
 	}
 }
@@ -48,18 +49,18 @@ func TestSizedTasksAreReadAsOthers(t *testing.T) {
 	must(t, s.Redis.Set(t.Context(), s.Keys.Task(99), "no hash", 0).Err())
 	must(t, s.Redis.ZAdd(t.Context(), s.Keys.List(task.Archived), redis.Z{Score: 8, Member: "7"}).Err())
 	ids = append(slices.Insert(ids, 3, 99), 1)
-	last := func(x *task.Task) []TextsOf {
-		return []TextsOf{{OfTask, task.TextInput | task.TextMeta}, {x.LastRun(), task.TextOutput | task.TextResult | task.TextError}}
+	last := func(x *task.Task) []redisstate.TextsOf {
+		return []redisstate.TextsOf{{redisstate.OfTask, task.TextInput | task.TextMeta}, {x.LastRun(), task.TextOutput | task.TextResult | task.TextError}}
 	}
 	most := useMeters(t, s)
-	for name, want := range map[string]Want{
-		"facts":   {Fields: Facts, Rounds: LastRounds(2)},
-		"a round": {Fields: Head | Facts, Rounds: OneRound(1)},
-		"inputs":  {Fields: Facts, Texts: SameTexts(TextsOf{OfTask, task.TextInput})},
-		"outputs": {Fields: Facts, Rounds: LastRounds(2), Texts: last},
-		"few":     {Fields: Facts, Rounds: LastRounds(1), Texts: last, MaxBytes: 120 << 10},
+	for name, want := range map[string]redisstate.Want{
+		"facts":   {Fields: redisstate.Facts, Rounds: redisstate.LastRounds(2)},
+		"a round": {Fields: redisstate.Head | redisstate.Facts, Rounds: redisstate.OneRound(1)},
+		"inputs":  {Fields: redisstate.Facts, Texts: redisstate.SameTexts(redisstate.TextsOf{redisstate.OfTask, task.TextInput})},
+		"outputs": {Fields: redisstate.Facts, Rounds: redisstate.LastRounds(2), Texts: last},
+		"few":     {Fields: redisstate.Facts, Rounds: redisstate.LastRounds(1), Texts: last, MaxBytes: 120 << 10},
 		"kept": {
-			Fields: Facts, Rounds: LastRounds(2), Texts: last,
+			Fields: redisstate.Facts, Rounds: redisstate.LastRounds(2), Texts: last,
 			KeepHead: func(x *task.Task) bool { return x.Program == "p" && x.State != task.Archived },
 			Keep:     func(x *task.Task) bool { return x.Program == "p" && x.State != task.Archived && x.Round < 3 },
 		},
@@ -76,7 +77,7 @@ func TestSizedTasksAreReadAsOthers(t *testing.T) {
 }
 
 // invalids returns why tasks are invalid, and forgets it.
-func invalids(all []Stored) (errs []error) {
+func invalids(all []redisstate.Stored) (errs []error) {
 	for i := range all {
 		errs, all[i].Invalid = append(errs, all[i].Invalid), nil
 	}
@@ -94,7 +95,7 @@ func TestAListTakesFewCommands(t *testing.T) {
 		must(t, s.Redis.HSet(t.Context(), s.Keys.Task(ids[i]), map[string]string(h)).Err())
 	}
 	must(t, s.Redis.ConfigResetStat(t.Context()).Err())
-	expect.Result(s.Read(t.Context(), ids, Want{Fields: Facts, Rounds: LastRounds(2)})).OK(t)
+	expect.Result(s.Read(t.Context(), ids, redisstate.Want{Fields: redisstate.Facts, Rounds: redisstate.LastRounds(2)})).OK(t)
 	for command, calls := range map[string]int{"memory|usage": 20, "hgetall": 10, "hkeys": 10, "hget": 10, "hmget": 10, "evalsha": 0} {
 		expect.Equal(t, commandCalls(t, s, command), calls, command)
 	}

@@ -1,4 +1,4 @@
-package redisstate
+package redisstate_test
 
 import (
 	"errors"
@@ -9,17 +9,18 @@ import (
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/rules"
 	"github.com/tdf-framework/tdf/internal/task"
+	"github.com/tdf-framework/tdf/redisstate"
 	"github.com/tdf-framework/tdf/redisstate/conn"
 )
 
 var begun = task.StageRecord{Phase: task.StageOpening, Done: 2, Digest: "ab"}
 
-func stageChange(from, to task.StageRecord) *StageChange {
-	return &StageChange{Stage: "p/s", From: from, To: to}
+func stageChange(from, to task.StageRecord) *redisstate.StageChange {
+	return &redisstate.StageChange{Stage: "p/s", From: from, To: to}
 }
 
 // checkRecord checks the record of the stage p/s.
-func checkRecord(t *testing.T, s *Store, want task.StageRecord) {
+func checkRecord(t *testing.T, s *redisstate.Store, want task.StageRecord) {
 	t.Helper()
 	records, invalid, err := s.StageRecords(t.Context(), []string{"p/none", "p/s"})
 	expect.NoError(t, err)
@@ -30,14 +31,14 @@ func checkRecord(t *testing.T, s *Store, want task.StageRecord) {
 
 // A unit changes the record of a stage only if the stage has the required record. Otherwise, nothing of the unit happens.
 func TestStageChange(t *testing.T) {
-	onEach(t, func(t *testing.T, s *Store) {
+	onEach(t, func(t *testing.T, s *redisstate.Store) {
 		opened := task.StageRecord{Phase: task.StageOpened}
-		try := func(want []error, changes ...*StageChange) {
+		try := func(want []error, changes ...*redisstate.StageChange) {
 			t.Helper()
 			before := dump(t, s)
-			var units []Unit
+			var units []redisstate.Unit
 			for _, c := range changes {
-				units = append(units, Unit{Open: []task.Properties{grouped("p/s")}, Stage: c})
+				units = append(units, redisstate.Unit{Open: []task.Properties{grouped("p/s")}, Stage: c})
 			}
 			outcomes := expect.Result(s.Apply(t.Context(), "m", units...)).Value(t)
 			for i, o := range outcomes {
@@ -51,12 +52,12 @@ func TestStageChange(t *testing.T) {
 				expect.True(t, slices.Contains(want, nil), diff)
 			}
 		}
-		try([]error{ErrRecordChanged}, stageChange(begun, opened))
-		try([]error{nil, ErrRecordChanged}, stageChange(task.StageRecord{}, begun), stageChange(task.StageRecord{}, begun))
+		try([]error{redisstate.ErrRecordChanged}, stageChange(begun, opened))
+		try([]error{nil, redisstate.ErrRecordChanged}, stageChange(task.StageRecord{}, begun), stageChange(task.StageRecord{}, begun))
 		checkRecord(t, s, begun)
 		try([]error{nil, nil}, stageChange(begun, task.StageRecord{Phase: task.StageOpening, Done: 3, Digest: "c"}), stageChange(task.StageRecord{Phase: task.StageOpening, Done: 3, Digest: "c"}, opened))
 		checkRecord(t, s, opened)
-		try([]error{ErrRecordChanged}, stageChange(begun, begun))
+		try([]error{redisstate.ErrRecordChanged}, stageChange(begun, begun))
 		expect.Equal(t, expect.Result(s.Counts(t.Context(), "p/s")).Value(t)[task.Open], 3)
 		must(t, s.RemoveStageRecords(t.Context(), []string{"p/s", "p/other"}))
 		checkRecord(t, s, task.StageRecord{})
@@ -68,14 +69,14 @@ func TestStageChange(t *testing.T) {
 func TestRefusedStageChange(t *testing.T) {
 	s := newStore(t)
 	ids := mustOpen(t, s, grouped("g"))
-	outcomes, err := s.Apply(t.Context(), "m", Unit{Decide: "g", Stage: stageChange(task.StageRecord{}, begun)}, Unit{If: NewGroup("g"), Stage: stageChange(task.StageRecord{}, begun)})
+	outcomes, err := s.Apply(t.Context(), "m", redisstate.Unit{Decide: "g", Stage: stageChange(task.StageRecord{}, begun)}, redisstate.Unit{If: redisstate.NewGroup("g"), Stage: stageChange(task.StageRecord{}, begun)})
 	must(t, err)
 	expect.FailsWith(t, outcomes[0].Err, task.ErrGroupNotClosed)
-	expect.FailsWith(t, outcomes[1].Err, ErrGroupTaken)
+	expect.FailsWith(t, outcomes[1].Err, redisstate.ErrGroupTaken)
 	checkRecord(t, s, task.StageRecord{})
 	must(t, s.CloseGroup(t.Context(), "g"))
 	mustMove(t, s, ids[0], rules.Cancel)
-	outcomes, err = s.Apply(t.Context(), "m", Unit{If: NewGroup("g"), Stage: stageChange(task.StageRecord{}, begun)}, Unit{Decide: "g", Stage: stageChange(task.StageRecord{}, begun)})
+	outcomes, err = s.Apply(t.Context(), "m", redisstate.Unit{If: redisstate.NewGroup("g"), Stage: stageChange(task.StageRecord{}, begun)}, redisstate.Unit{Decide: "g", Stage: stageChange(task.StageRecord{}, begun)})
 	must(t, err)
 	expect.MustTrue(t, outcomes[0].Err != nil, outcomes)
 	expect.NoError(t, outcomes[1].Err)
@@ -84,7 +85,7 @@ func TestRefusedStageChange(t *testing.T) {
 
 // Stored definitions expire, unless a stage needs them. They vanish with the change that needs them no longer.
 func TestDefinitions(t *testing.T) {
-	onEach(t, func(t *testing.T, s *Store) {
+	onEach(t, func(t *testing.T, s *redisstate.Store) {
 		d := grouped("p/s")
 		d.Input, d.Tags, d.Meta = "\xff\x00 'x", []string{"a", "b"}, "\x00"
 		must(t, s.StoreDefinitions(t.Context(), "X", 0, []task.Properties{d}))
@@ -105,13 +106,13 @@ func TestDefinitions(t *testing.T) {
 		stored := task.StageRecord{Phase: task.StageStored, Chunks: 2, Stored: "X"}
 		keep := stageChange(task.StageRecord{}, stored)
 		keep.Definitions, keep.Chunks = "none", 1
-		outcomes := expect.Result(s.Apply(t.Context(), "m", Unit{Stage: keep})).Value(t)
-		expect.True(t, errors.Is(outcomes[0].Err, ErrNoDefinitions), "definitions that do not exist were kept", outcomes)
+		outcomes := expect.Result(s.Apply(t.Context(), "m", redisstate.Unit{Stage: keep})).Value(t)
+		expect.True(t, errors.Is(outcomes[0].Err, redisstate.ErrNoDefinitions), "definitions that do not exist were kept", outcomes)
 		keep.Definitions, keep.Chunks = "X", 3
-		outcomes = expect.Result(s.Apply(t.Context(), "m", Unit{Stage: keep})).Value(t)
-		expect.True(t, errors.Is(outcomes[0].Err, ErrNoDefinitions), "definitions without their last chunk were kept", outcomes)
+		outcomes = expect.Result(s.Apply(t.Context(), "m", redisstate.Unit{Stage: keep})).Value(t)
+		expect.True(t, errors.Is(outcomes[0].Err, redisstate.ErrNoDefinitions), "definitions without their last chunk were kept", outcomes)
 		keep.Chunks = 2
-		outcomes = expect.Result(s.Apply(t.Context(), "m", Unit{Stage: keep})).Value(t)
+		outcomes = expect.Result(s.Apply(t.Context(), "m", redisstate.Unit{Stage: keep})).Value(t)
 		expect.NoError(t, outcomes[0].Err)
 		expect.Equal(t, s.Redis.TTL(t.Context(), key).Val(), -1)
 		checkRecord(t, s, stored)
@@ -119,12 +120,12 @@ func TestDefinitions(t *testing.T) {
 		for chunk, next := range []task.StageRecord{{Phase: task.StageStored, Done: 1, Chunks: 2, Stored: "X"}, opened} {
 			open := stageChange(stored, next)
 			open.Definitions, open.Opened = "X", chunk
-			outcomes = expect.Result(s.Apply(t.Context(), "m", Unit{Stage: open})).Value(t)
+			outcomes = expect.Result(s.Apply(t.Context(), "m", redisstate.Unit{Stage: open})).Value(t)
 			expect.NoError(t, outcomes[0].Err, "after chunk", chunk)
 			expect.Equal(t, s.Redis.HLen(t.Context(), key).Val(), int64(1-chunk), "after chunk", chunk)
 			stored = next
 		}
-		expect.Result(s.Definitions(t.Context(), "X", 0)).FailsWith(t, ErrNoDefinitions)
+		expect.Result(s.Definitions(t.Context(), "X", 0)).FailsWith(t, redisstate.ErrNoDefinitions)
 		must(t, s.StoreDefinitions(t.Context(), "Y", 0, got))
 		must(t, s.RemoveDefinitions(t.Context(), "Y"))
 		expect.Equal(t, s.Redis.Exists(t.Context(), s.Keys.Definitions("Y")).Val(), 0, "the definitions were not removed")
@@ -138,8 +139,8 @@ func TestForeignStages(t *testing.T) {
 	_, invalid, err := s.StageRecords(t.Context(), []string{"p/s"})
 	expect.NoError(t, err)
 	expect.Fails(t, invalid[0], "")
-	outcomes := expect.Result(s.Apply(t.Context(), "m", Unit{Stage: stageChange(task.StageRecord{}, begun)})).Value(t)
-	expect.FailsWith(t, outcomes[0].Err, ErrRecordChanged)
+	outcomes := expect.Result(s.Apply(t.Context(), "m", redisstate.Unit{Stage: stageChange(task.StageRecord{}, begun)})).Value(t)
+	expect.FailsWith(t, outcomes[0].Err, redisstate.ErrRecordChanged)
 	expect.Contains(t, outcomes[0].Err.Error(), `"foreign?xxx`)
 	expect.Compare(t, len(outcomes[0].Err.Error()), "<=", 300)
 	for name, value := range map[string]string{"A": "no gob", "B": ""} {
@@ -152,7 +153,7 @@ func TestForeignStages(t *testing.T) {
 	}
 	must(t, s.Redis.Del(t.Context(), s.Keys.Pipelines()).Err())
 	must(t, s.Redis.Set(t.Context(), s.Keys.Pipelines(), "text", 0).Err())
-	outcomes = expect.Result(s.Apply(t.Context(), "m", Unit{Stage: stageChange(task.StageRecord{}, begun)}, Unit{Open: []task.Properties{define("x")}, If: NewGroup("n")})).Value(t)
+	outcomes = expect.Result(s.Apply(t.Context(), "m", redisstate.Unit{Stage: stageChange(task.StageRecord{}, begun)}, redisstate.Unit{Open: []task.Properties{define("x")}, If: redisstate.NewGroup("n")})).Value(t)
 	expect.NoError(t, outcomes[1].Err)
 	expect.Fails(t, outcomes[0].Err, s.Keys.Pipelines()+" is not a hash")
 	if _, _, err := s.StageRecords(t.Context(), []string{"p/s"}); err == nil {
@@ -169,8 +170,8 @@ func TestMaxTasksRefusesNoDecision(t *testing.T) {
 	mustMove(t, s, ids[0], rules.Cancel)
 	limitTasks(t, s, "1")
 	outcomes, err := s.Apply(t.Context(), "m",
-		Unit{Open: []task.Properties{define("x")}, Stage: stageChange(task.StageRecord{}, begun)},
-		Unit{Open: []task.Properties{define("x"), define("y")}, Decide: "g", Stage: stageChange(task.StageRecord{}, begun)})
+		redisstate.Unit{Open: []task.Properties{define("x")}, Stage: stageChange(task.StageRecord{}, begun)},
+		redisstate.Unit{Open: []task.Properties{define("x"), define("y")}, Decide: "g", Stage: stageChange(task.StageRecord{}, begun)})
 	must(t, err)
 	expect.MustTrue(t, tooMany(outcomes[0].Err, 2, 1), outcomes)
 	expect.NoError(t, outcomes[1].Err)
@@ -184,13 +185,13 @@ func TestStagesDoNotWaitForMemory(t *testing.T) {
 	must(t, s.CloseGroup(t.Context(), "g"))
 	mustMove(t, s, ids[0], rules.Cancel)
 	use(0.85)
-	if _, err := s.Apply(t.Context(), "m", Unit{Open: []task.Properties{define("x")}, Stage: stageChange(task.StageRecord{}, begun)}); err != ErrNoRoom {
+	if _, err := s.Apply(t.Context(), "m", redisstate.Unit{Open: []task.Properties{define("x")}, Stage: stageChange(task.StageRecord{}, begun)}); err != redisstate.ErrNoRoom {
 		t.Error(err)
 	}
 	expect.Contains(t, <-lines, "new tasks wait")
-	outcomes := expect.Result(s.Apply(t.Context(), "m", Unit{Open: []task.Properties{define("x")}, Decide: "g", Stage: stageChange(task.StageRecord{}, begun)})).Value(t)
+	outcomes := expect.Result(s.Apply(t.Context(), "m", redisstate.Unit{Open: []task.Properties{define("x")}, Decide: "g", Stage: stageChange(task.StageRecord{}, begun)})).Value(t)
 	expect.NoError(t, outcomes[0].Err)
-	expect.FailsWith(t, s.StoreDefinitions(t.Context(), "X", 0, []task.Properties{define("x")}), ErrNoRoom)
+	expect.FailsWith(t, s.StoreDefinitions(t.Context(), "X", 0, []task.Properties{define("x")}), redisstate.ErrNoRoom)
 	must(t, s.ChangeSetting(t.Context(), task.SettingHighWater, "1"))
 	use(0.99)
 	must(t, s.StoreDefinitions(t.Context(), "X", 0, []task.Properties{define("x")}))
@@ -202,9 +203,9 @@ func TestDecisionOfADecidedStage(t *testing.T) {
 	mustOpen(t, s, ofGroup("p/a", 1)...)
 	must(t, s.CloseGroup(t.Context(), "p/a"))
 	must(t, s.Redis.HSet(t.Context(), s.Keys.Groups(), "p/a", "decided 1").Err())
-	decide := func() Outcome {
-		change := &StageChange{Stage: "p/b", To: task.StageRecord{Phase: task.StageOpened}}
-		outcomes := expect.Result(s.Apply(t.Context(), "m", Unit{Decide: "p/a", Stage: change, Open: ofGroup("p/b", 1)})).Value(t)
+	decide := func() redisstate.Outcome {
+		change := &redisstate.StageChange{Stage: "p/b", To: task.StageRecord{Phase: task.StageOpened}}
+		outcomes := expect.Result(s.Apply(t.Context(), "m", redisstate.Unit{Decide: "p/a", Stage: change, Open: ofGroup("p/b", 1)})).Value(t)
 		return outcomes[0]
 	}
 	o := decide()
@@ -212,11 +213,11 @@ func TestDecisionOfADecidedStage(t *testing.T) {
 		expect.FailsWith(t, o.Err, task.ErrGroupDecided)
 	}
 	m := expect.Result(rules.Cancel(read(t, s, 1))).Value(t)
-	expect.Result(s.Apply(t.Context(), "m", Unit{Moves: []rules.Move{m}})).OK(t)
+	expect.Result(s.Apply(t.Context(), "m", redisstate.Unit{Moves: []rules.Move{m}})).OK(t)
 	if o := decide(); o.Err != nil || len(o.IDs) != 1 {
 		t.Errorf("%+v", o)
 	}
-	expect.FailsWith(t, decide().Err, ErrRecordChanged)
+	expect.FailsWith(t, decide().Err, redisstate.ErrRecordChanged)
 }
 
 // The tasks that follow a stage without tasks are follow-ups. They may exceed max_tasks. The tasks of a start may not.
@@ -224,10 +225,10 @@ func TestStepAfterAnEmptyStage(t *testing.T) {
 	s := newStore(t)
 	mustOpen(t, s, define("a"))
 	limitTasks(t, s, "1")
-	u := Unit{Open: []task.Properties{grouped("p/s")}, If: NewGroup("p/s"), Stage: stageChange(task.StageRecord{}, begun)}
+	u := redisstate.Unit{Open: []task.Properties{grouped("p/s")}, If: redisstate.NewGroup("p/s"), Stage: stageChange(task.StageRecord{}, begun)}
 	outcomes := expect.Result(s.Apply(t.Context(), "m", u)).Value(t)
 	expect.True(t, errors.As(outcomes[0].Err, new(*task.TasksLimitError)), "a start", outcomes)
-	u.If = NewGroup("p/before")
+	u.If = redisstate.NewGroup("p/before")
 	outcomes = expect.Result(s.Apply(t.Context(), "m", u)).Value(t)
 	expect.True(t, outcomes[0].Err == nil, "a step after an empty stage", outcomes)
 	checkRecord(t, s, begun)

@@ -1,4 +1,4 @@
-package redisstate
+package redisstate_test
 
 import (
 	"fmt"
@@ -11,11 +11,12 @@ import (
 	"github.com/tdf-framework/tdf/internal/redistest"
 	"github.com/tdf-framework/tdf/internal/rules"
 	"github.com/tdf-framework/tdf/internal/task"
+	"github.com/tdf-framework/tdf/redisstate"
 	"github.com/tdf-framework/tdf/redisstate/counts"
 )
 
 // tasksByQueue returns the tasks of each queue by state, as a text.
-func tasksByQueue(t *testing.T, s *Store) string {
+func tasksByQueue(t *testing.T, s *redisstate.Store) string {
 	t.Helper()
 	tasks := tasksIn(expect.Result(s.CountQueues(t.Context(), &counts.QueueCounter{})).Value(t))
 	names := expect.Result(s.Redis.ZRange(t.Context(), s.Keys.QueueNames(), 0, -1).Result()).Value(t)
@@ -125,15 +126,15 @@ func waiting(d task.Properties) task.Properties {
 }
 
 // connectShared returns a store of a namespace of its own, for a test that is not parallel.
-func connectShared(t *testing.T) *Store {
+func connectShared(t *testing.T) *redisstate.Store {
 	t.Helper()
 	return connect(t, redistest.Shared(t), redistest.Namespace(t))
 }
 
 // applyWith makes a move, alone or together with the cancellation of task 1.
-func applyWith(t *testing.T, s *Store, m rules.Move, together bool) {
+func applyWith(t *testing.T, s *redisstate.Store, m rules.Move, together bool) {
 	t.Helper()
-	u := Unit{Moves: []rules.Move{m}}
+	u := redisstate.Unit{Moves: []rules.Move{m}}
 	if together {
 		other := expect.Result(rules.Cancel(read(t, s, 1))).Value(t)
 		u.Moves = append(u.Moves, other)
@@ -143,7 +144,7 @@ func applyWith(t *testing.T, s *Store, m rules.Move, together bool) {
 
 // A task that is reopened in another queue leaves the old one.
 func TestTasksOfReopenedQueues(t *testing.T) {
-	onEach(t, func(t *testing.T, s *Store) {
+	onEach(t, func(t *testing.T, s *redisstate.Store) {
 		for from, want := range map[string]map[string]string{
 			"a": {"b": "map[b:open 1]", "default": "map[]", "a": "map[a:open 1]"},
 			"":  {"b": "map[b:open 1]"},
@@ -163,7 +164,7 @@ func TestTasksOfReopenedQueues(t *testing.T) {
 
 // The audit completes the index of a queue that lacks tasks, and removes ids without a task.
 func TestIndexesOfQueuesAreRepaired(t *testing.T) {
-	onEach(t, func(t *testing.T, s *Store) {
+	onEach(t, func(t *testing.T, s *redisstate.Store) {
 		ctx := t.Context()
 		ids := mustOpen(t, s, slices.Repeat([]task.Properties{placed("a/b", 0)}, 3)...)
 		s.Redis.Del(ctx, s.Keys.Queue("a/b"), s.Keys.QueueNames()) // as with tasks of an earlier release
@@ -188,9 +189,9 @@ func TestIndexesOfQueuesAreRepaired(t *testing.T) {
 }
 
 // keepIndexNames makes three steps of the walk through all indexes, as the audit does.
-func keepIndexNames(t *testing.T, s *Store) {
+func keepIndexNames(t *testing.T, s *redisstate.Store) {
 	t.Helper()
-	var page IndexPage
+	var page redisstate.IndexPage
 	for range 3 {
 		var err error
 		_, page, _, err = s.DanglingIDs(t.Context(), page, 500)

@@ -1,4 +1,4 @@
-package redisstate
+package redisstate_test
 
 import (
 	"context"
@@ -18,6 +18,7 @@ import (
 	"github.com/tdf-framework/tdf/internal/conntest"
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/redistest"
+	"github.com/tdf-framework/tdf/redisstate"
 	"github.com/tdf-framework/tdf/redisstate/conn"
 )
 
@@ -29,7 +30,7 @@ func TestTLS(t *testing.T) {
 
 	secure := conntest.Config(t, addr)
 	secure.TLS, secure.TLSCA, secure.TLSServerName = true, cert, "redis.example"
-	s := expect.Result(Connect(t.Context(), secure, redistest.Namespace(t), quiet)).Value(t)
+	s := expect.Result(redisstate.Connect(t.Context(), secure, redistest.Namespace(t), quiet)).Value(t)
 	mustOpen(t, s, define("x"))
 	w := s.WakeWorker(nil, nil) // a Waker has its own connection
 	expect.True(t, w.Wait(t.Context(), ever), "not woken over TLS")
@@ -43,7 +44,7 @@ func TestTLS(t *testing.T) {
 		"contains no certificate in PEM": func() { secure.TLS, secure.TLSCA = true, key },
 	} {
 		change()
-		_, err := Connect(t.Context(), secure, redistest.Namespace(t), quiet)
+		_, err := redisstate.Connect(t.Context(), secure, redistest.Namespace(t), quiet)
 		var refused *conn.RefusedError
 		expect.Fails(t, err, words)
 		if !errors.As(err, &refused) {
@@ -62,7 +63,7 @@ func TestRefusedConnectionWithTLS(t *testing.T) {
 	log, lines := logged()
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error)
-	go func() { _, err := Connect(ctx, closed, redistest.Namespace(t), log); ended <- err }()
+	go func() { _, err := redisstate.Connect(ctx, closed, redistest.Namespace(t), log); ended <- err }()
 	line := <-lines
 	expect.Contains(t, line, "connection refused")
 	expect.NotContains(t, line, "TLS")
@@ -78,9 +79,9 @@ func TestCertificatesOfClients(t *testing.T) {
 	strict := redistest.Start(t, redistest.TLS(cert, key), redistest.Args("--tls-auth-clients", "yes", "--tls-ca-cert-file", cert)).Addr
 	secure := conntest.Config(t, strict)
 	secure.TLS, secure.TLSCA, secure.TLSServerName = true, cert, "redis.example"
-	expect.Result(Connect(t.Context(), secure, redistest.Namespace(t), quiet)).Fails(t, "certificate required: see [redis] tls_cert and tls_key")
+	expect.Result(redisstate.Connect(t.Context(), secure, redistest.Namespace(t), quiet)).Fails(t, "certificate required: see [redis] tls_cert and tls_key")
 	secure.TLSCert, secure.TLSKey = cert, key
-	s := expect.Result(Connect(t.Context(), secure, redistest.Namespace(t), quiet)).Value(t)
+	s := expect.Result(redisstate.Connect(t.Context(), secure, redistest.Namespace(t), quiet)).Value(t)
 	mustOpen(t, s, define("x"))
 	expect.True(t, !s.CertificateEnds().IsZero())
 

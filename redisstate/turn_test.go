@@ -1,4 +1,4 @@
-package redisstate
+package redisstate_test
 
 import (
 	"errors"
@@ -10,15 +10,16 @@ import (
 	"github.com/tdf-framework/tdf/internal/redistest"
 	"github.com/tdf-framework/tdf/internal/rules"
 	"github.com/tdf-framework/tdf/internal/task"
+	"github.com/tdf-framework/tdf/redisstate"
 	"github.com/tdf-framework/tdf/redisstate/lua"
 )
 
 // turnOnce makes one call of Turn, and describes its answer.
-func turnOnce(t *testing.T, s *Store) string {
+func turnOnce(t *testing.T, s *redisstate.Store) string {
 	t.Helper()
 	running := read(t, s, runningID)
 	m := expect.Result(rules.Execute(running, running.Current().Claim, rules.Result{Output: "o", Exit: "0"})).Value(t)
-	outcomes, c, err, claimErr := s.Turn(t.Context(), t.Context(), ClaimParams{Worker: "w", Most: 2, Lease: 60}, m)
+	outcomes, c, err, claimErr := s.Turn(t.Context(), t.Context(), redisstate.ClaimParams{Worker: "w", Most: 2, Lease: 60}, m)
 	answer := fmt.Sprint(outcomes, err, claimErr)
 	for _, claim := range c.Claims {
 		answer += fmt.Sprint(" ", claim.Task.ID, claim.Task.Input, claim.Task.State, claim.Task.Round)
@@ -55,7 +56,7 @@ func TestFullRedisAcceptsAReportWithAClaim(t *testing.T) {
 	must(t, s.Redis.ConfigSet(t.Context(), "maxmemory", "1").Err())
 	running := read(t, s, runningID)
 	m := expect.Result(rules.Execute(running, running.Current().Claim, rules.Result{Output: "o", Exit: "0"})).Value(t)
-	outcomes, c, err, claimErr := s.Turn(t.Context(), t.Context(), ClaimParams{Worker: "w", Most: 2, Lease: 60}, m)
+	outcomes, c, err, claimErr := s.Turn(t.Context(), t.Context(), redisstate.ClaimParams{Worker: "w", Most: 2, Lease: 60}, m)
 	expect.NoError(t, err)
 	expect.MustLen(t, outcomes, 1)
 	expect.NoError(t, outcomes[0].Err)
@@ -78,12 +79,12 @@ func TestReportWithAClaimLoadsItsScripts(t *testing.T) {
 
 // A report with new tasks that arrives in a second call, not as a repetition of the first one, opens no tasks.
 func TestTasksOfARoundAreOpenedOnce(t *testing.T) {
-	onEach(t, func(t *testing.T, s *Store) {
+	onEach(t, func(t *testing.T, s *redisstate.Store) {
 		expect.Result(s.Open(t.Context(), "manager", define("parent"))).OK(t)
-		c := expect.Result(s.Claim(t.Context(), ClaimParams{Worker: "w", Most: 1, Lease: 60})).Value(t)
+		c := expect.Result(s.Claim(t.Context(), redisstate.ClaimParams{Worker: "w", Most: 1, Lease: 60})).Value(t)
 		expect.MustLen(t, c.Claims, 1)
 		m := expect.Result(rules.Execute(c.Claims[0].Task, c.Claims[0].ID, rules.Result{Exit: "0"})).Value(t)
-		report := Unit{Moves: []rules.Move{m}, Open: []task.Properties{define("child")}, ByRound: true}
+		report := redisstate.Unit{Moves: []rules.Move{m}, Open: []task.Properties{define("child")}, ByRound: true}
 		first := expect.Result(s.Apply(t.Context(), "w", report)).Value(t)
 		expect.NoError(t, first[0].Err)
 		expect.MustLen(t, first[0].IDs, 1)

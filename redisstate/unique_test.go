@@ -1,4 +1,4 @@
-package redisstate
+package redisstate_test
 
 import (
 	"errors"
@@ -9,6 +9,7 @@ import (
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/rules"
 	"github.com/tdf-framework/tdf/internal/task"
+	"github.com/tdf-framework/tdf/redisstate"
 )
 
 func keyed(key string, until task.UniqueUntil) task.Properties {
@@ -18,7 +19,7 @@ func keyed(key string, until task.UniqueUntil) task.Properties {
 }
 
 // mustOpenUnique opens a task with a key, and returns its id and whether the task already existed.
-func mustOpenUnique(t *testing.T, s *Store, d task.Properties) Opened {
+func mustOpenUnique(t *testing.T, s *redisstate.Store, d task.Properties) redisstate.Opened {
 	t.Helper()
 	opened := expect.Result(s.OpenAll(t.Context(), "manager", "", d)).Value(t)
 	expect.MustLen(t, opened, 1)
@@ -71,7 +72,7 @@ func TestUniqueWithinACall(t *testing.T) {
 	want := "[{1 false} {2 false} {1 true} {3 false} {2 true}]"
 	expect.NoError(t, err)
 	expect.Equal(t, fmt.Sprint(opened), want)
-	outcomes := expect.Result(s.Apply(t.Context(), "manager", Unit{Open: []task.Properties{define("p"), a, keyed("c", task.UntilFinished), keyed("c", task.UntilFinished), define("q")}})).Value(t)
+	outcomes := expect.Result(s.Apply(t.Context(), "manager", redisstate.Unit{Open: []task.Properties{define("p"), a, keyed("c", task.UntilFinished), keyed("c", task.UntilFinished), define("q")}})).Value(t)
 	expect.Equal(t, fmt.Sprint(outcomes[0].IDs, outcomes[0].Existing), "[4 1 5 5 6] [false true false true false]")
 	mustBeSound(t, s)
 }
@@ -79,7 +80,7 @@ func TestUniqueWithinACall(t *testing.T) {
 // Of many clients that open a task with the same key at once, one opens it, and the others get the same id.
 func TestUniqueAtOnce(t *testing.T) {
 	s := newStore(t)
-	var all [8]Opened
+	var all [8]redisstate.Opened
 	var clients sync.WaitGroup
 	for i := range all {
 		clients.Go(func() { all[i] = mustOpenUnique(t, s, keyed("k", task.UntilFinished)) })
@@ -97,7 +98,7 @@ func TestUniqueAtOnce(t *testing.T) {
 
 // A retried task takes its key again. If another task holds the key, the error names that task.
 func TestReopenTakesTheKey(t *testing.T) {
-	onEach(t, func(t *testing.T, s *Store) {
+	onEach(t, func(t *testing.T, s *redisstate.Store) {
 		d := keyed("k", task.UntilFinished)
 		first := mustOpenUnique(t, s, d).ID
 		cancel := func(id int64) {
@@ -106,7 +107,7 @@ func TestReopenTakesTheKey(t *testing.T) {
 		cancel(first)
 		second := mustOpenUnique(t, s, d).ID
 		m := expect.Result(rules.Reopen(read(t, s, first))).Value(t)
-		outcomes := expect.Result(s.Apply(t.Context(), "test", Unit{Moves: []rules.Move{m}})).Value(t)
+		outcomes := expect.Result(s.Apply(t.Context(), "test", redisstate.Unit{Moves: []rules.Move{m}})).Value(t)
 		var taken *task.UniqueError
 		expect.MustTrue(t, errors.As(outcomes[0].Err, &taken), outcomes[0].Err)
 		expect.Equal(t, taken.ID, first)
@@ -143,7 +144,7 @@ func TestFollowUpTakesTheKey(t *testing.T) {
 	mustExecute(t, s, c, rules.Result{Exit: "0"})
 	mustSettle(t, s, c.Task.ID)
 	m := expect.Result(rules.Archive(read(t, s, c.Task.ID))).Value(t)
-	outcomes := expect.Result(s.Apply(t.Context(), "manager", Unit{Moves: []rules.Move{m}, Open: []task.Properties{d}})).Value(t)
+	outcomes := expect.Result(s.Apply(t.Context(), "manager", redisstate.Unit{Moves: []rules.Move{m}, Open: []task.Properties{d}})).Value(t)
 	o := outcomes[0]
 	expect.NoError(t, o.Err)
 	expect.Equal(t, o.Existing, nil)
@@ -181,11 +182,11 @@ func TestOpenUniqueInANewGroup(t *testing.T) {
 	mustOpenUnique(t, s, keyed("a", task.UntilFinished))
 	a, b := keyed("a", task.UntilFinished), define("b")
 	a.Group, b.Group = "g", "g"
-	opened, err := s.OpenAll(t.Context(), "manager", NewGroup("g"), a, b, b)
+	opened, err := s.OpenAll(t.Context(), "manager", redisstate.NewGroup("g"), a, b, b)
 	got := fmt.Sprint(opened)
 	expect.NoError(t, err)
 	expect.Equal(t, got, "[{1 true} {2 false} {3 false}]")
-	expect.Result(s.OpenAll(t.Context(), "manager", NewGroup("g"), a, b)).FailsWith(t, ErrGroupTaken, "the second caller")
+	expect.Result(s.OpenAll(t.Context(), "manager", redisstate.NewGroup("g"), a, b)).FailsWith(t, redisstate.ErrGroupTaken, "the second caller")
 }
 
 // If another program uses the key `unique`, only tasks with unique keys are refused.

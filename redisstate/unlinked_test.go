@@ -1,4 +1,4 @@
-package redisstate
+package redisstate_test
 
 import (
 	"errors"
@@ -9,6 +9,7 @@ import (
 	"github.com/tdf-framework/tdf/internal/redistest"
 	"github.com/tdf-framework/tdf/internal/rules"
 	"github.com/tdf-framework/tdf/internal/task"
+	"github.com/tdf-framework/tdf/redisstate"
 )
 
 func afterTasks(ids ...int64) task.Properties {
@@ -19,7 +20,7 @@ func afterTasks(ids ...int64) task.Properties {
 
 // Redis removes no task that a waiting task may need, from the call that opens the waiting task on.
 func TestRemovalBeforeLinks(t *testing.T) {
-	onEach(t, func(t *testing.T, s *Store) {
+	onEach(t, func(t *testing.T, s *redisstate.Store) {
 		ids := mustOpen(t, s, define("named"), inGroup("g"), define("free"))
 		for _, c := range mustClaim(t, s, 3) {
 			mustExecute(t, s, c, rules.Result{Exit: "0"})
@@ -33,10 +34,10 @@ func TestRemovalBeforeLinks(t *testing.T) {
 			unaware := *read(t, s, id)
 			unaware.Dependents = 0
 			m := expect.Result(rules.Remove(&unaware)).Value(t)
-			outcomes := expect.Result(s.Apply(t.Context(), "user", Unit{Moves: []rules.Move{m}})).Value(t)
+			outcomes := expect.Result(s.Apply(t.Context(), "user", redisstate.Unit{Moves: []rules.Move{m}})).Value(t)
 			got := outcomes[0].Err
 			expect.Fails(t, got, want, when, "task", id)
-			expect.Equal(t, errors.Is(got, ErrUnlinked), unknown, when, "task", id)
+			expect.Equal(t, errors.Is(got, redisstate.ErrUnlinked), unknown, when, "task", id)
 			expect.Equal(t, changed(t, before, dump(t, s)), "", when)
 		}
 		mustOpen(t, s, afterTasks(ids[0]), afterGroup("g"))
@@ -59,7 +60,7 @@ func TestRemovalBeforeLinks(t *testing.T) {
 		}
 		refused("all are linked", ids[0], ": unfinished tasks need it", false)
 		m, _ := rules.Remove(read(t, s, ids[2]))
-		expect.NoError(t, expect.Result(s.Apply(t.Context(), "user", Unit{Moves: []rules.Move{m}})).Value(t)[0].Err)
+		expect.NoError(t, expect.Result(s.Apply(t.Context(), "user", redisstate.Unit{Moves: []rules.Move{m}})).Value(t)[0].Err)
 	})
 }
 
@@ -67,10 +68,10 @@ func TestRemovalBeforeLinks(t *testing.T) {
 func TestATurnOfLinksIsShort(t *testing.T) {
 	for _, late := range []bool{false, true} {
 		s := connect(t, redistest.Shared(t), redistest.Namespace(t))
-		most := callsPerTurn * linksPerCall
+		most := redisstate.CallsPerTurn * redisstate.LinksPerCall
 		if late {
 			withoutTime(t)
-			most = callsPerTurn * 32
+			most = redisstate.CallsPerTurn * 32
 		}
 		var ids []int64
 		for range 4 {

@@ -1,4 +1,4 @@
-package redisstate
+package redisstate_test
 
 import (
 	"context"
@@ -7,13 +7,14 @@ import (
 
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/redistest"
+	"github.com/tdf-framework/tdf/redisstate"
 )
 
 // ever is a time-out for Wait that is longer than any test. So if Wait returns, it has got a token.
 const ever = time.Hour
 
 func TestWake(t *testing.T) {
-	onEach(t, func(t *testing.T, s *Store) {
+	onEach(t, func(t *testing.T, s *redisstate.Store) {
 		w := s.WakeWorker(nil, nil)
 		defer w.Close()
 		woken := make(chan bool)
@@ -80,7 +81,7 @@ func TestClaimWakesTheNextWorker(t *testing.T) {
 		defer w.Close()
 		go func() {
 			ok := w.Wait(t.Context(), ever)
-			s.Claim(t.Context(), ClaimParams{Worker: "w", Most: 1, Lease: 60})
+			s.Claim(t.Context(), redisstate.ClaimParams{Worker: "w", Most: 1, Lease: 60})
 			woken <- ok
 		}()
 	}
@@ -100,7 +101,7 @@ func TestAClaimOfNothingWakesTheNextWorker(t *testing.T) {
 	defer second.Close()
 	putOff(t, s, "w", mustOpen(t, s, define("x"))...)
 	expect.True(t, first.Wait(t.Context(), ever), "not woken")
-	c := expect.Result(s.Claim(t.Context(), ClaimParams{Worker: "w", Most: 1, Lease: 60})).Value(t)
+	c := expect.Result(s.Claim(t.Context(), redisstate.ClaimParams{Worker: "w", Most: 1, Lease: 60})).Value(t)
 	expect.Len(t, c.Claims, 0)
 	expect.Equal(t, c.Unwanted, 1)
 	expect.True(t, second.Wait(t.Context(), ever), "not woken")

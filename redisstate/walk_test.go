@@ -1,4 +1,4 @@
-package redisstate
+package redisstate_test
 
 import (
 	"fmt"
@@ -10,12 +10,13 @@ import (
 
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/task"
+	"github.com/tdf-framework/tdf/redisstate"
 	"github.com/tdf-framework/tdf/redisstate/index"
 )
 
 // byHand writes a task directly to Redis. If a list is given, it adds the task's id to the list. It does not raise the
 // counter of ids.
-func byHand(t testing.TB, s *Store, id int64, list task.State) {
+func byHand(t testing.TB, s *redisstate.Store, id int64, list task.State) {
 	t.Helper()
 	must(t, s.Redis.HSet(t.Context(), s.Keys.Task(id), "state", "open", "program", "p", "source", "rsync:/p/run.sh").Err())
 	if list != "" {
@@ -24,7 +25,7 @@ func byHand(t testing.TB, s *Store, id int64, list task.State) {
 }
 
 // pages returns all pages that IDs yields. If there are too many pages, it fails the test.
-func pages(t testing.TB, s *Store, most int64) [][]int64 {
+func pages(t testing.TB, s *redisstate.Store, most int64) [][]int64 {
 	t.Helper()
 	var all [][]int64
 	for ids, err := range s.IDs(t.Context(), most) {
@@ -53,9 +54,9 @@ func TestIDsComeInOrderAndOnce(t *testing.T) {
 
 // If most ids have no task, a walk scans the keys instead of trying every id. It also finds tasks that are in no list.
 func TestWalkScansIfMostIDsAreGone(t *testing.T) {
-	onEach(t, func(t *testing.T, s *Store) {
+	onEach(t, func(t *testing.T, s *redisstate.Store) {
 		odd := connect(t, s.Addr, s.Keys.Namespace()+`[*?\]`) // without escapes, this name would be a pattern
-		for _, s := range []*Store{s, odd} {
+		for _, s := range []*redisstate.Store{s, odd} {
 			mustOpen(t, s, define("a"), define("b"))
 			byHand(t, s, index.MaxID, task.Open)
 			s.Redis.Set(t.Context(), s.Keys.TaskID(), index.MaxID, 0)
@@ -66,7 +67,7 @@ func TestWalkScansIfMostIDsAreGone(t *testing.T) {
 			want := []int64{1, 2, 55, 66, 77, index.MaxID, index.MaxID + 1}
 			expect.Equal(t, slices.Concat(pages(t, s, 4)...), want)
 			findings := expect.Result(s.Check(t.Context())).Value(t)
-			expect.True(t, slices.ContainsFunc(findings, func(f Finding) bool { return f.ID == 77 }), "found", findings)
+			expect.True(t, slices.ContainsFunc(findings, func(f redisstate.Finding) bool { return f.ID == 77 }), "found", findings)
 		}
 	})
 }
@@ -75,9 +76,9 @@ func TestWalkScansIfMostIDsAreGone(t *testing.T) {
 func TestWalkCounts(t *testing.T) {
 	s := newStore(t)
 	mustOpen(t, s, define("a"))
-	for last, sparse := range map[int64]bool{countedAnyway + countedForEach: false, countedAnyway + countedForEach + 1: true} {
+	for last, sparse := range map[int64]bool{redisstate.CountedAnyway + redisstate.CountedForEach: false, redisstate.CountedAnyway + redisstate.CountedForEach + 1: true} {
 		s.Redis.Set(t.Context(), s.Keys.TaskID(), last, 0)
-		ids, page, done, err := s.Walk(t.Context(), WalkPage{}, 500)
+		ids, page, done, err := s.Walk(t.Context(), redisstate.WalkPage{}, 500)
 		expect.NoError(t, err, "with the last id", last)
 		expect.True(t, !done, "with the last id", last, len(ids), "ids, and the next page", page, err)
 		expect.Equal(t, len(ids) == 500, !sparse, "with the last id", last)
@@ -103,7 +104,7 @@ func TestDanglingIDsAreRemovedFromGroups(t *testing.T) {
 	expect.MustLen(t, findings, 150)
 	expect.MustEqual(t, findings[0].Problem, `an id without a task, in the index of group "a:b"`)
 	id := mustOpen(t, s, grouped)[0]
-	alive := Finding{Repair: findings[0].Repair}
+	alive := redisstate.Finding{Repair: findings[0].Repair}
 	alive.Repair.ID = id // the finding is about an id whose task now exists
 	expect.Result(s.Repair(ctx, "repair", append(findings, alive))).Is(t, 150, "repaired")
 	expect.Equal(t, s.Redis.ZCard(ctx, s.Keys.Group("a:b")).Val(), 151, "ids are left in the group")
@@ -128,10 +129,10 @@ func TestDanglingIDsOfManyGroups(t *testing.T) {
 		s.Redis.Del(t.Context(), s.Keys.Task(id))
 	}
 	found := map[int64]bool{}
-	var page IndexPage
+	var page redisstate.IndexPage
 	pages := 0
 	for done := false; !done; pages++ {
-		var dangling []Finding
+		var dangling []redisstate.Finding
 		var err error
 		dangling, page, done, err = s.DanglingIDs(t.Context(), page, 20)
 		expect.NoError(t, err)

@@ -1,4 +1,4 @@
-package redisstate
+package redisstate_test
 
 import (
 	"fmt"
@@ -10,12 +10,13 @@ import (
 	"github.com/tdf-framework/tdf/internal/redistest"
 	"github.com/tdf-framework/tdf/internal/rules"
 	"github.com/tdf-framework/tdf/internal/task"
+	"github.com/tdf-framework/tdf/redisstate"
 )
 
 // If a key has another type than a script expects, the script either does all of its work or changes nothing.
 
 func TestAGroupKeyOfAnotherTypeStopsNoTask(t *testing.T) {
-	onEach(t, func(t *testing.T, s *Store) {
+	onEach(t, func(t *testing.T, s *redisstate.Store) {
 		grouped := define("grouped")
 		grouped.Group = "g"
 		ids := mustOpen(t, s, grouped)
@@ -27,7 +28,7 @@ func TestAGroupKeyOfAnotherTypeStopsNoTask(t *testing.T) {
 		mustSettle(t, s, ids[0])
 		m, err := rules.Archive(read(t, s, ids[0]))
 		follow := define("not grouped")
-		outcomes, applyErr := s.Apply(t.Context(), "manager", Unit{Moves: []rules.Move{m}, Open: []task.Properties{follow}})
+		outcomes, applyErr := s.Apply(t.Context(), "manager", redisstate.Unit{Moves: []rules.Move{m}, Open: []task.Properties{follow}})
 		expect.NoError(t, err)
 		expect.NoError(t, applyErr)
 		expect.NoError(t, outcomes[0].Err)
@@ -42,7 +43,7 @@ func TestAListOfAnotherTypeChangesNothing(t *testing.T) {
 	t.Parallel()
 	for _, key := range []string{"due", "running", "open", "executed"} {
 		t.Run(key, func(t *testing.T) {
-			onEach(t, func(t *testing.T, s *Store) {
+			onEach(t, func(t *testing.T, s *redisstate.Store) {
 				mustOpen(t, s, define("a"), define("b"))
 				c := mustClaim(t, s, 1)[0]
 				s.Redis.Del(t.Context(), s.Keys.Key(key))
@@ -50,8 +51,8 @@ func TestAListOfAnotherTypeChangesNothing(t *testing.T) {
 				before := dump(t, s)
 				m, _ := rules.Execute(c.Task, c.ID, rules.Result{Exit: "0"})
 				_, executing := s.Execute(t.Context(), "w", m)
-				_, claiming := s.Claim(t.Context(), ClaimParams{Worker: "w", Most: 1, Lease: 60})
-				_, renewing := s.Renew(t.Context(), 60, LeaseRenewal{ID: 1, Claim: c.ID, Until: task.Never})
+				_, claiming := s.Claim(t.Context(), redisstate.ClaimParams{Worker: "w", Most: 1, Lease: 60})
+				_, renewing := s.Renew(t.Context(), 60, redisstate.LeaseRenewal{ID: 1, Claim: c.ID, Until: task.Never})
 				if key == "due" {
 					expect.Equal(t, changed(t, before, dump(t, s)), "")
 				}
@@ -79,7 +80,7 @@ func TestRenewPassesKeysOfOtherTypes(t *testing.T) {
 	s.Redis.Set(t.Context(), s.Keys.Task(1), "not a hash", 0)
 	before := read(t, s, 2).LeaseUntil
 	renewed, err := s.Renew(t.Context(), 7200,
-		LeaseRenewal{ID: 1, Claim: claims[0].ID, Until: task.Never}, LeaseRenewal{ID: 2, Claim: claims[1].ID, Until: task.Never})
+		redisstate.LeaseRenewal{ID: 1, Claim: claims[0].ID, Until: task.Never}, redisstate.LeaseRenewal{ID: 2, Claim: claims[1].ID, Until: task.Never})
 	expect.NoError(t, err)
 	expect.MustTrue(t, renewed.Lost[0] != nil, renewed.Lost, err)
 	expect.NoError(t, renewed.Lost[1])
@@ -96,7 +97,7 @@ func TestAWakeListOfAnotherTypeStopsNothing(t *testing.T) {
 
 // If the next ids after the counter are taken, Open gives higher ids to the new tasks.
 func TestIDsBehindManyTakenOnes(t *testing.T) {
-	onEach(t, func(t *testing.T, s *Store) {
+	onEach(t, func(t *testing.T, s *redisstate.Store) {
 		ctx := t.Context()
 		for id := 1; id <= 3000; id++ {
 			s.Redis.HSet(ctx, s.Keys.Task(int64(id)), "state", "archived")
@@ -125,7 +126,7 @@ func TestNoIDsAreLeft(t *testing.T) {
 		"many": false, "-5": false, "inf": false,
 	} {
 		t.Run(counter, func(t *testing.T) {
-			onEach(t, func(t *testing.T, s *Store) {
+			onEach(t, func(t *testing.T, s *redisstate.Store) {
 				s.Redis.Set(t.Context(), s.Keys.TaskID(), counter, 0)
 				before := dump(t, s)
 				ids, err := s.Open(t.Context(), "manager", define("a"))
