@@ -69,7 +69,7 @@ func (c *ClaimCall) sequence() uint64 { return uint64((c.number*maxAttempts + c.
 
 func (c *ClaimCall) next() { c.attempt = min(c.attempt+1, maxAttempts-1) }
 
-// callClaim runs claim.lua. After an attempt that finds nothing, the next one begins. But if there are requirements that
+// callClaim runs claim.lua. After an attempt that finds nothing, the next begins. But if there are requirements that
 // Go has not seen, Redis has stored no answer: the attempt goes on, so that another client that makes it meanwhile gets
 // no other answer. With anyway, Redis stores each answer.
 func (s *Store) callClaim(ctx context.Context, r *ClaimParams, args func(int, uint64) []any, anyway bool,
