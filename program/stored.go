@@ -11,26 +11,9 @@ import (
 	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/manager"
 	"github.com/tdf-framework/tdf/redisstate"
-	"github.com/tdf-framework/tdf/redisstate/programs"
 )
 
-// store lists the methods of *redisstate.Store that this package uses.
-type store interface {
-	Now(ctx context.Context) (task.Time, error)
-	LastID(ctx context.Context) (int64, error)
-	Find(ctx context.Context, of redisstate.ListQuery, most int) (places []redisstate.ListEntry, last bool, err error)
-	Read(ctx context.Context, ids []int64, want redisstate.Want) ([]redisstate.Stored, error)
-	Programs(ctx context.Context) ([]programs.Stored, error)
-	PutProgram(ctx context.Context, archive []byte) (source string, err error)
-	PinPrograms(ctx context.Context, sha256 ...string) error
-	UnpinPrograms(ctx context.Context, sha256 ...string) error
-	RemoveProgram(ctx context.Context, sha256 string, since task.Time, last int64) (removed bool, err error)
-	NeededPrograms(ctx context.Context) (map[string]string, error)
-	ProgramOwners(ctx context.Context) (map[string]string, error)
-	OwnProgram(ctx context.Context, sha256, token string) error
-}
-
-func storeOf(m *manager.Manager) store { return managing.Of(m).Store }
+func storeOf(m *manager.Manager) *redisstate.Store { return managing.Of(m).Store }
 
 // A Stored is a program that is stored in the namespace (docs/tdf.md, "Programs").
 type Stored struct {
@@ -101,7 +84,7 @@ func Uses(ctx context.Context, m *manager.Manager, states ...tdf.State) (map[str
 	return usesOf(ctx, storeOf(m), states...)
 }
 
-func usesOf(ctx context.Context, s store, states ...tdf.State) (map[string]Use, error) {
+func usesOf(ctx context.Context, s *redisstate.Store, states ...tdf.State) (map[string]Use, error) {
 	if len(states) == 0 {
 		states = task.States
 	}
@@ -126,7 +109,7 @@ func usesOf(ctx context.Context, s store, states ...tdf.State) (map[string]Use, 
 	return uses, nil
 }
 
-func countUses(ctx context.Context, s store, places []redisstate.ListEntry, uses map[string]Use) error {
+func countUses(ctx context.Context, s *redisstate.Store, places []redisstate.ListEntry, uses map[string]Use) error {
 	stored, err := s.Read(ctx, redisstate.IDsOf(places), redisstate.Want{Fields: redisstate.Head | redisstate.Source})
 	if err != nil {
 		return err
@@ -174,7 +157,7 @@ const mostLooks = 20
 
 // remove looks once for unfinished tasks of the programs, and removes the programs. It returns the programs that
 // clients have used since the look.
-func remove(ctx context.Context, s store, sha256 []string) (left []string, err error) {
+func remove(ctx context.Context, s *redisstate.Store, sha256 []string) (left []string, err error) {
 	since, err := s.Now(ctx)
 	if err != nil {
 		return sha256, err

@@ -24,20 +24,9 @@ const (
 	marksAtOnce   = 100 // of these, the campaigns are looked up one by one
 )
 
-type store interface {
-	Now(ctx context.Context) (task.Time, error)
-	Groups(ctx context.Context, prefix, after string, most int) ([]redisstate.GroupCount, string, error)
-	Counts(ctx context.Context, groups ...string) (task.Counts, error)
-	Workers(ctx context.Context) ([]presence.WorkerStatus, error)
-	See(ctx context.Context, all ...notices.Sighting) (int, error)
-	Marks(ctx context.Context, names ...string) ([]string, error)
-	MarksPage(ctx context.Context, cursor uint64) (map[string]string, uint64, error)
-	NextNotice(ctx context.Context, tried *notices.Stored, again, lease task.Seconds) (*notices.Stored, error)
-}
-
 // A watch walks through all campaigns, again and again, and looks at all workers.
 type watch struct {
-	store  store
+	store  *redisstate.Store
 	after  string          // the campaign after which the walk goes on
 	cursor uint64          // of the walk through the marks
 	known  map[string]bool // the marks of all workers

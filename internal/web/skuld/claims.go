@@ -79,7 +79,7 @@ func (a *app) claim(ctx context.Context, c *wire.Call, in *claiming) (any, error
 }
 
 // claimSound claims tasks that can be run. It reports the others: they have failed.
-func claimSound(ctx context.Context, s store, r redisstate.ClaimParams) ([]redisstate.Claim, error) {
+func claimSound(ctx context.Context, s *redisstate.Store, r redisstate.ClaimParams) ([]redisstate.Claim, error) {
 	for {
 		got, err := s.Claim(ctx, r)
 		if err != nil {
@@ -96,7 +96,7 @@ func claimSound(ctx context.Context, s store, r redisstate.ClaimParams) ([]redis
 }
 
 // hold makes a new claim hold for its whole time, and returns its task.
-func hold(ctx context.Context, s store, x redisstate.Claim, lease task.Seconds) (*wireTask, error) {
+func hold(ctx context.Context, s *redisstate.Store, x redisstate.Claim, lease task.Seconds) (*wireTask, error) {
 	if lease > firstLease {
 		renewed, err := s.Renew(ctx, lease, redisstate.LeaseRenewal{
 			ID: x.Task.ID, Round: x.Task.Round, Claim: x.ID,
@@ -115,7 +115,7 @@ func hold(ctx context.Context, s store, x redisstate.Claim, lease task.Seconds) 
 }
 
 // release takes back a claim that no client has got.
-func release(s store, worker string, x redisstate.Claim) {
+func release(s *redisstate.Store, worker string, x redisstate.Claim) {
 	ctx, cancel := context.WithTimeout(context.Background(), undoTime)
 	defer cancel()
 	// If this fails, the claim ends by itself.
@@ -241,7 +241,7 @@ func (a *app) update(ctx context.Context, c *wire.Call, in *updating) (any, erro
 }
 
 // updatesOf returns the lines of the updates of a claim.
-func updatesOf(ctx context.Context, s store, id int64, claim int) (lines []string, err error) {
+func updatesOf(ctx context.Context, s *redisstate.Store, id int64, claim int) (lines []string, err error) {
 	all, err := s.Updates(ctx, id, redisstate.Update{Round: claim}, mostUpdates)
 	for _, u := range all {
 		if u.Round == claim {

@@ -9,6 +9,7 @@ import (
 	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/internal/web/wire"
 	"github.com/tdf-framework/tdf/manager"
+	"github.com/tdf-framework/tdf/redisstate"
 )
 
 type getting struct {
@@ -44,7 +45,7 @@ func (a *app) getTask(ctx context.Context, c *wire.Call, in *getting) (any, erro
 }
 
 // whole returns a task with the last updates of its last claims.
-func whole(ctx context.Context, s store, t *task.Task) (wireTask, error) {
+func whole(ctx context.Context, s *redisstate.Store, t *task.Task) (wireTask, error) {
 	out := view(t, mostClaims)
 	if len(out.Claims) == 0 {
 		return out, nil

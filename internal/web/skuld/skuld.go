@@ -4,35 +4,15 @@ import (
 	"context"
 	"net/http"
 
-	"github.com/tdf-framework/tdf/internal/broker"
-	"github.com/tdf-framework/tdf/internal/class"
 	"github.com/tdf-framework/tdf/internal/managing"
-	"github.com/tdf-framework/tdf/internal/rules"
-	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/internal/web/wire"
 	"github.com/tdf-framework/tdf/manager"
 	"github.com/tdf-framework/tdf/redisstate"
 	"github.com/tdf-framework/tdf/redisstate/conn"
 )
 
-// store lists the methods of *redisstate.Store that this package uses.
-type store interface {
-	broker.Applier
-	Read(ctx context.Context, ids []int64, want redisstate.Want) ([]redisstate.Stored, error)
-	Now(ctx context.Context) (task.Time, error)
-	Holder(ctx context.Context, key string) (int64, error)
-	ReadOne(ctx context.Context, id int64, want redisstate.Want) (redisstate.Stored, error)
-	OpenWith(ctx context.Context, p class.Requirement) (int64, error)
-	Claim(ctx context.Context, r redisstate.ClaimParams) (redisstate.ClaimResult, error)
-	Renew(ctx context.Context, lease task.Seconds, renewals ...redisstate.LeaseRenewal) (redisstate.RenewResult, error)
-	Execute(ctx context.Context, worker string, results ...rules.Move) ([]redisstate.Outcome, error)
-	Updates(ctx context.Context, id int64, after redisstate.Update, most int) ([]redisstate.Update, error)
-	AtMost(ctx context.Context, replicas int) (*conn.Replicas, error)
-	LastUpdates(ctx context.Context, id int64, round, most int) ([]redisstate.Update, error)
-}
-
 // An app serves the interface.
-type app struct{ store store }
+type app struct{ store *redisstate.Store }
 
 // New returns the interface of Skuld to the tasks of a manager's namespace, below a prefix of paths.
 func New(prefix string, m *manager.Manager) wire.Interface {

@@ -68,7 +68,7 @@ func facts(rounds int) redisstate.Want {
 }
 
 // find reads the task with an id, with its last rounds. If owner is not "", it finds only tasks of this owner.
-func find(ctx context.Context, s store, id, owner string, rounds int) (*task.Task, error) {
+func find(ctx context.Context, s *redisstate.Store, id, owner string, rounds int) (*task.Task, error) {
 	if !validID().MatchString(id) {
 		return nil, wire.Invalid(
 			fmt.Sprintf("task %.100q: want the id of a task: 1 to 100 letters, digits, hyphens and underscores", id))

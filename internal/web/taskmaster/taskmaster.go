@@ -1,7 +1,6 @@
 package taskmaster
 
 import (
-	"context"
 	"log/slog"
 	"net/http"
 	"sync"
@@ -13,8 +12,6 @@ import (
 	"github.com/tdf-framework/tdf/internal/web/wire"
 	"github.com/tdf-framework/tdf/manager"
 	"github.com/tdf-framework/tdf/redisstate"
-	"github.com/tdf-framework/tdf/redisstate/counts"
-	"github.com/tdf-framework/tdf/redisstate/presence"
 )
 
 // Program is the program of all tasks of the interface. A worker of TDF with a handler for it runs these tasks, too.
@@ -34,31 +31,10 @@ type Options struct {
 	Log     *slog.Logger
 }
 
-// store lists the methods of *redisstate.Store that this package uses.
-type store interface {
-	broker.Applier
-	Read(ctx context.Context, ids []int64, want redisstate.Want) ([]redisstate.Stored, error)
-	Now(ctx context.Context) (task.Time, error)
-	Open(ctx context.Context, who string, definitions ...task.Properties) ([]int64, error)
-	ReadOne(ctx context.Context, id int64, want redisstate.Want) (redisstate.Stored, error)
-	List(ctx context.Context, of task.State, group string, offset, most int64) ([]int64, error)
-	LastID(ctx context.Context) (int64, error)
-	Counts(ctx context.Context, groups ...string) (task.Counts, error)
-	QueueCounts(ctx context.Context) ([]counts.QueueCount, error)
-	Activity(ctx context.Context, c *counts.ActivityCounter, most int) ([]counts.Activity, error)
-	CountRegistration(queue string)
-	CountDead(ctx context.Context, after, upTo task.Time, counted func(*presence.WorkerStatus) bool) error
-	Worker(ctx context.Context, name string) (w presence.WorkerStatus, known bool, now task.Time, err error)
-	Workers(ctx context.Context) ([]presence.WorkerStatus, error)
-	Hold(ctx context.Context, worker string, keep task.Seconds, runs ...presence.Run) error
-	LetGo(ctx context.Context, worker string, runs ...presence.Run) error
-	Held(ctx context.Context, worker string) ([]presence.Run, error)
-}
-
 // An app serves the interface.
 type app struct {
 	Options
-	store  store
+	store  *redisstate.Store
 	broker *broker.Broker
 	ids    ids
 	retry  task.Seconds // base of the back-off

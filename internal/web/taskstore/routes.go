@@ -43,24 +43,13 @@ func Routes(m *manager.Manager) []wire.Route {
 	}
 }
 
-// store lists the methods of *redisstate.Store that this package uses.
-type store interface {
-	Now(ctx context.Context) (task.Time, error)
-	Read(ctx context.Context, ids []int64, want redisstate.Want) ([]redisstate.Stored, error)
-	Groups(ctx context.Context, prefix, after string, most int) ([]redisstate.GroupCount, string, error)
-	Placed(ctx context.Context, place string, now task.Time, most int64) ([]int64, error)
-	AnyPlaced(ctx context.Context, place string, now task.Time) (int64, error)
-	HavePlaced(ctx context.Context, places []string) ([]bool, error)
-	Apply(ctx context.Context, who string, units ...redisstate.Unit) ([]redisstate.Outcome, error)
-}
-
 // An app serves the interface.
-type app struct{ store store }
+type app struct{ store *redisstate.Store }
 
 // A request is what the steps of one call share.
 type request struct {
 	call  *wire.Call
-	store store
+	store *redisstate.Store
 }
 
 func (a *app) begin(c *wire.Call) request { return request{c, a.store} }
