@@ -176,7 +176,7 @@ func BenchmarkOthers(b *testing.B) {
 					d.Group = "paused"
 				}
 			}
-			expect.Result(x.store.Pause(b.Context(), "bench", task.Pausable{Group: "paused"})).OK(b)
+			expect.Result(x.store.Limits.Pause(b.Context(), "bench", task.Pausable{Group: "paused"})).OK(b)
 			for range c.waiting / 1000 {
 				x.open(1000)
 			}
@@ -199,7 +199,7 @@ func BenchmarkLimits(b *testing.B) {
 			}
 			if i > 1 {
 				limit := []task.Limit{{AtMost: task.MaxAtMost}, rate}[i-2]
-				expect.NoError(b, x.store.SetLimit(b.Context(), "db", limit))
+				expect.NoError(b, x.store.Limits.SetLimit(b.Context(), "db", limit))
 			}
 			x.open(b.N * 100)
 			x.measure(100, func(int) { x.report(x.claim(100)) })

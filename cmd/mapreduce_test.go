@@ -76,7 +76,7 @@ func TestSoakMapReduce(t *testing.T) {
 func (s *site) awaitCommands(more int) {
 	s.Helper()
 	commands := func() int64 {
-		return expect.Result(s.store.Info(s.Context(), "stats")).Value(s).Number("total_commands_processed")
+		return expect.Result(s.store.Conn.Info(s.Context(), "stats")).Value(s).Number("total_commands_processed")
 	}
 	until := commands() + int64(more)
 	eventually(s, "Redis has got more commands", func() bool { return commands() >= until })

@@ -57,7 +57,7 @@ func TestWorkerOverHTTP(t *testing.T) {
 	}
 	worker := work()
 
-	source := expect.Result(s.store.PutProgram(t.Context(), archive(t, fmt.Sprintf(holding, s.dir)))).Value(t)
+	source := expect.Result(s.store.Programs.PutProgram(t.Context(), archive(t, fmt.Sprintf(holding, s.dir)))).Value(t)
 	var all []task.Properties
 	for _, input := range []string{"hold", "a", "b", "c", "d", "e", "f"} {
 		d := task.Defaults("stored", source, input)

@@ -205,8 +205,8 @@ func TestScaleSlurm(t *testing.T) {
 	p.logs("0 tasks waiting; 0 jobs of at most 3")
 	p.signal(syscall.SIGINT)
 	p.exits(0, "ended; its jobs continue")
-	expect.Len(t, expect.Result(w.store.Workers(t.Context())).Value(t), 3, "workers")
-	for _, worker := range expect.Result(w.store.Workers(t.Context())).Value(t) {
+	expect.Len(t, expect.Result(w.store.Presence.Workers(t.Context())).Value(t), 3, "workers")
+	for _, worker := range expect.Result(w.store.Presence.Workers(t.Context())).Value(t) {
 		expect.Equal(t, worker.State, presence.WorkerGone, worker.Name)
 	}
 }

@@ -42,7 +42,7 @@ func (a *attendance) register(ctx context.Context) {
 	if err != nil {
 		return
 	}
-	if err := a.store.ManagerHeartbeat(ctx, now, sayFor); err != nil {
+	if err := a.store.Presence.ManagerHeartbeat(ctx, now, sayFor); err != nil {
 		return
 	}
 	a.registered = time.Now()
@@ -67,6 +67,6 @@ func (a *attendance) wait(ctx context.Context, most time.Duration) error {
 func (a *attendance) leave() {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
 	defer cancel()
-	_ = a.store.ManagerLeft(ctx)
+	_ = a.store.Presence.ManagerLeft(ctx)
 	a.waker.Close()
 }

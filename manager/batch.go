@@ -112,7 +112,7 @@ func (r *run) apply(ctx context.Context, tasks []*Finished) error {
 		}
 		r.archived(ctx, tasks[i], o)
 	}
-	_ = r.in().Store.EndFailures(ctx, repaired...) // the server removes records of tasks that are archived
+	_ = r.in().Store.Callbacks.EndFailures(ctx, repaired...) // the server removes records of tasks that are archived
 	if errors.Is(err, conn.ErrFull) {
 		r.later(ctx, err, tasks[len(outcomes):]...)
 		return nil

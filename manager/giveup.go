@@ -28,7 +28,7 @@ func (r *run) say(ctx context.Context, t *Finished, err error, again *retry, now
 	}
 	ctx, cancel := context.WithTimeout(ctx, registerBound)
 	defer cancel()
-	_ = r.in().Store.SayFailure(ctx, callbacks.Failure{ // an error only loses the count
+	_ = r.in().Store.Callbacks.SayFailure(ctx, callbacks.Failure{ // an error only loses the count
 		Task: t.ID, State: t.State, Round: t.Round, Attempts: again.attempts, At: now, Manager: r.in().Name,
 		Error: err.Error(), GivenUp: again.givenUp,
 	})
@@ -49,7 +49,7 @@ func (r *run) recall(failures []callbacks.Failure, tasks []*task.Task) {
 
 // refresh looks whether a user wants callbacks that failed for good to be called again.
 func (r *run) refresh(ctx context.Context) error {
-	retries, err := r.in().Store.Retries(ctx)
+	retries, err := r.in().Store.Callbacks.Retries(ctx)
 	if err == nil && retries != r.retries {
 		r.retries = retries
 		r.backoff.forgetGivenUp()
@@ -81,5 +81,5 @@ func (m *Manager) FailedCallbacks(ctx context.Context, most int) ([]FailedCallba
 
 // RetryCallbacks makes managers call the callbacks of these tasks again.
 func (m *Manager) RetryCallbacks(ctx context.Context, ids ...int64) error {
-	return m.in().Store.RetryCallbacks(ctx, ids...)
+	return m.in().Store.Callbacks.RetryCallbacks(ctx, ids...)
 }

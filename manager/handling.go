@@ -56,7 +56,7 @@ func (h *handling) say(ctx context.Context, now task.Time) (bool, error) {
 	}
 	h.said = now
 	h.write(ctx, now)
-	all, err := h.in().Store.Handlings(ctx, now)
+	all, err := h.in().Store.Callbacks.Handlings(ctx, now)
 	if err != nil {
 		return false, err
 	}
@@ -78,7 +78,7 @@ func (h *handling) write(ctx context.Context, now task.Time) {
 	defer cancel()
 	own := h.own
 	own.Until = now.Add(h.holds())
-	_ = h.in().Store.SayHandling(ctx, own)
+	_ = h.in().Store.Callbacks.SayHandling(ctx, own)
 }
 
 // keep renews the records of the manager until the returned function is called.
@@ -90,7 +90,7 @@ func (h *handling) keep(ctx context.Context) (stop func()) {
 			for conn.Sleep(ctx, beat) {
 				if now, err := h.in().Store.Now(ctx); err == nil {
 					h.write(ctx, now)
-					_ = h.in().Store.ManagerHeartbeat(ctx, now, sayFor)
+					_ = h.in().Store.Presence.ManagerHeartbeat(ctx, now, sayFor)
 				}
 			}
 		})
@@ -100,7 +100,7 @@ func (h *handling) keep(ctx context.Context) (stop func()) {
 
 // lease leases tasks, and returns the records of those whose callbacks no other manager calls.
 func (h *handling) lease(ctx context.Context, ids []int64) ([]callbacks.Failure, error) {
-	leased, err := h.in().Store.Lease(ctx, h.own.ID, h.holds(), ids, h.ended)
+	leased, err := h.in().Store.Callbacks.Lease(ctx, h.own.ID, h.holds(), ids, h.ended)
 	if err == nil {
 		h.ended, h.urgent = nil, false
 	}
@@ -124,7 +124,7 @@ func (h *handling) leave() {
 	ctx, cancel := context.WithTimeout(context.Background(), registerBound)
 	defer cancel()
 	_, _ = h.lease(ctx, nil)
-	_ = h.in().Store.EndHandlings(ctx, h.own.ID)
+	_ = h.in().Store.Callbacks.EndHandlings(ctx, h.own.ID)
 }
 
 // learn remembers what others handle. It warns once of each manager that handles tasks of the same groups.

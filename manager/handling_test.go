@@ -158,9 +158,9 @@ func TestLeaseOfAnotherManager(t *testing.T) {
 	startServerAndWorker(t, cfg)
 	m, s := newManager(t, cfg), connect(t, cfg)
 	tasks := expect.Result(m.OpenGroup(t.Context(), inGroup(3, "g")...)).Value(t)
-	expect.Result(s.Lease(t.Context(), "killed", 3600, []int64{tasks[0].ID}, nil)).OK(t)
-	expect.NoError(t, s.SayHandling(t.Context(), callbacks.Handling{ID: "killed", Groups: []string{"g"}, Until: 1}))
-	expect.Result(s.Lease(t.Context(), "alive", 3600, []int64{tasks[1].ID}, nil)).OK(t)
+	expect.Result(s.Callbacks.Lease(t.Context(), "killed", 3600, []int64{tasks[0].ID}, nil)).OK(t)
+	expect.NoError(t, s.Callbacks.SayHandling(t.Context(), callbacks.Handling{ID: "killed", Groups: []string{"g"}, Until: 1}))
+	expect.Result(s.Callbacks.Lease(t.Context(), "alive", 3600, []int64{tasks[1].ID}, nil)).OK(t)
 	var calls []int64
 	run(t, m, manager.Callbacks{
 		Groups: []string{"g"},
@@ -174,14 +174,14 @@ func TestLeaseOfAnotherManager(t *testing.T) {
 			}
 			expect.True(t, !slices.Contains(calls, tasks[1].ID), "the callback of a leased task was called")
 			now := expect.Result(s.Now(ctx)).Value(t)
-			own := expect.Result(s.Handlings(ctx, now)).Value(t)
+			own := expect.Result(s.Callbacks.Handlings(ctx, now)).Value(t)
 			expect.MustLen(t, own, 1)
 			expect.Compare(t, own[0].Until.Sub(now), "<=", 30)
-			return s.EndHandlings(ctx, "alive")
+			return s.Callbacks.EndHandlings(ctx, "alive")
 		},
 	})
 	expect.Len(t, calls, 3)
-	expect.Equal(t, s.Redis.HLen(t.Context(), s.Keys.CallbackLeases()).Val(), 0, "leases that remain")
+	expect.Equal(t, s.Conn.Redis.HLen(t.Context(), s.Keys.CallbackLeases()).Val(), 0, "leases that remain")
 }
 
 // onBoth runs a test with managertest, and with a server and a worker on a Redis. The program p succeeds.

@@ -32,17 +32,17 @@ func (m *Manager) Limits() Limits { return Limits{m} }
 // The error wraps a *[tdf.PropertyError] if no task can have the key. Set also returns an error if the limit is
 // invalid, or if more than 10,000 keys would have a limit.
 func (l Limits) Set(ctx context.Context, key string, limit tdf.Limit) error {
-	return l.m.in().Store.SetLimit(ctx, key, limit)
+	return l.m.in().Store.Limits.SetLimit(ctx, key, limit)
 }
 
 // Remove removes the limit of a key. The waiting tasks of the key can then run.
 func (l Limits) Remove(ctx context.Context, key string) error {
-	return l.m.in().Store.RemoveLimit(ctx, key)
+	return l.m.in().Store.Limits.RemoveLimit(ctx, key)
 }
 
 // All returns the limits of all keys and how they are used, ordered by key.
 func (l Limits) All(ctx context.Context) ([]KeyLimit, error) {
-	uses, err := l.m.in().Store.Limits(ctx)
+	uses, err := l.m.in().Store.Limits.Limits(ctx)
 	var all []KeyLimit
 	for _, u := range uses {
 		all = append(all, KeyLimit{u.Key, u.Limit, u.Running, u.Waiting})

@@ -23,8 +23,8 @@ func New(o Options) (*Manager, error) {
 	if err != nil {
 		return nil, err
 	}
-	of.Store.ReportUnknown = true
-	of.Store.KeepCounts()
+	of.Store.Conn.ReportUnknown = true
+	of.Store.Counters.KeepCounts()
 	return newManager(of), nil
 }
 
@@ -57,7 +57,7 @@ func (m *Manager) As(name string) *Manager {
 // Connect connects to Redis, if no earlier call has connected. If Redis does not answer, Connect waits until ctx ends,
 // like all methods that need Redis. If Redis answers but cannot be used, for example because the password is wrong,
 // Connect returns an error at once.
-func (m *Manager) Connect(ctx context.Context) error { return m.in().Store.Ready(ctx) }
+func (m *Manager) Connect(ctx context.Context) error { return m.in().Store.Conn.Ready(ctx) }
 
 // Close ends the connection to Redis. Calls after Close return an error.
 func (m *Manager) Close() error { return m.in().Store.Close() }

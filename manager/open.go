@@ -54,7 +54,7 @@ func (m *Manager) OpenOnce(ctx context.Context, key string, definitions ...Defin
 		return nil, fmt.Errorf("open tasks: %w", err)
 	}
 	name := "once-" + digest(key)
-	within, err := m.in().Store.Once(ctx, name, digest(string(content)), func() error {
+	within, err := m.in().Store.Conn.Once(ctx, name, digest(string(content)), func() error {
 		return m.checkNew(ctx, definitions)
 	})
 	if err != nil {
@@ -62,7 +62,7 @@ func (m *Manager) OpenOnce(ctx context.Context, key string, definitions ...Defin
 	}
 	tasks, err := m.open(within, definitions)
 	if err != nil && len(tasks) == 0 && isRefusal(err) {
-		err = errors.Join(err, m.in().Store.Unrequest(ctx, name))
+		err = errors.Join(err, m.in().Store.Conn.Unrequest(ctx, name))
 	}
 	return tasks, err
 }

@@ -35,14 +35,14 @@ func (m *Manager) Pauses() Pauses { return Pauses{m} }
 //
 // The error is a *[tdf.PropertyError] if the name of a queue or group is invalid.
 func (p Pauses) Begin(ctx context.Context, what ...tdf.Pausable) error {
-	_, err := p.m.in().Store.Pause(ctx, p.m.in().Name, what...)
+	_, err := p.m.in().Store.Limits.Pause(ctx, p.m.in().Name, what...)
 	return err
 }
 
 // End ends pauses, and the halts of their groups: a server pauses these groups no more after failures. The tasks have
 // kept their order.
 func (p Pauses) End(ctx context.Context, what ...tdf.Pausable) error {
-	halts, err := p.m.in().Store.Halts(ctx)
+	halts, err := p.m.in().Store.Limits.Halts(ctx)
 	if err != nil {
 		return err
 	}
@@ -51,18 +51,18 @@ func (p Pauses) End(ctx context.Context, what ...tdf.Pausable) error {
 			what = append(slices.Clip(what), h.Pausable)
 		}
 	}
-	_, err = p.m.in().Store.Resume(ctx, p.m.in().Name, what...)
+	_, err = p.m.in().Store.Limits.Resume(ctx, p.m.in().Name, what...)
 	return err
 }
 
 // All returns what is paused now, ordered by name.
 func (p Pauses) All(ctx context.Context) ([]Pause, error) {
-	return pauses(p.m.in().Store.Paused(ctx))
+	return pauses(p.m.in().Store.Limits.Paused(ctx))
 }
 
 // Halts returns the groups that a server pauses when some of their tasks have failed, ordered by name.
 func (p Pauses) Halts(ctx context.Context) ([]Pause, error) {
-	return pauses(p.m.in().Store.Halts(ctx))
+	return pauses(p.m.in().Store.Limits.Halts(ctx))
 }
 
 func pauses(paused []limits.Pausing, err error) ([]Pause, error) {

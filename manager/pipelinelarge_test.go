@@ -127,7 +127,7 @@ func TestStagesNameTheirPrograms(t *testing.T) {
 	t.Parallel()
 	cfg := redisConfig(t, redistest.Shared(t))
 	m := newManager(t, cfg)
-	stored := expect.Result(managing.Of(m).Store.PutProgram(t.Context(), []byte("archive"))).Value(t)
+	stored := expect.Result(managing.Of(m).Store.Programs.PutProgram(t.Context(), []byte("archive"))).Value(t)
 	client := testspace.Client(t, cfg)
 	must(t, client.HSet(t.Context(), cfg.Namespace+":settings", "max_tasks", "1").Err())
 	p := m.Pipeline("p")

@@ -296,7 +296,7 @@ func TestAFinishedTaskThatIsMissing(t *testing.T) {
 	m, s := newManager(t, cfg), connect(t, cfg)
 	ids := expect.Result(testspace.IDs(m.Open(t.Context(), define("p", source, "x")))).Value(t)
 	succeed(t, s, ids[0])
-	expect.NoError(t, s.Redis.ZAdd(t.Context(), s.Keys.List(tdf.Succeeded), redis.Z{Score: 1, Member: "99"}).Err())
+	expect.NoError(t, s.Conn.Redis.ZAdd(t.Context(), s.Keys.List(tdf.Succeeded), redis.Z{Score: 1, Member: "99"}).Err())
 	called := 0
 	run(t, m, manager.Callbacks{
 		AllGroups: true,

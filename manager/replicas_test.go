@@ -124,7 +124,7 @@ func TestRepeatedUntilConfirmed(t *testing.T) {
 	expect.Eventually(t, "the worker waits", func() bool { return log.Count("too few replicas confirm") > 0 })
 	p.replica.Follow(p.primary)
 	expect.NoError(t, <-done)
-	expect.Compare(t, worker.Unconfirmed(), ">", 0)
+	expect.Compare(t, worker.Conn.Unconfirmed(), ">", 0)
 
 	d.Group = "h"
 	cancelled := expect.Result(m.Open(t.Context(), d)).Value(t)[0]
@@ -154,7 +154,7 @@ func TestEveryChangeIsConfirmed(t *testing.T) {
 	tasks := expect.Result(patient.Open(ctx, d, d, d)).Value(t)
 	expect.Result(patient.Cancel(ctx, tasks[1].Ref(), tasks[2].Ref())).OK(t)
 	store, pause := managing.Of(m).Store, tdf.Pausable{Queue: "q"}
-	expect.Result(store.WorkerHeartbeat(ctx, presence.WorkerInfo{Name: "w"})).OK(t)
+	expect.Result(store.Presence.WorkerHeartbeat(ctx, presence.WorkerInfo{Name: "w"})).OK(t)
 	p.replica.Follow(nil)
 	periodic := manager.Periodic{Name: "n", Schedule: "@daily", Tasks: []manager.Definition{d}}
 	a := admin.New(m)
@@ -171,13 +171,13 @@ func TestEveryChangeIsConfirmed(t *testing.T) {
 		"no limit":      func() error { return m.Limits().Remove(ctx, "k") },
 		"periodic":      func() error { return m.Periodics().Set(ctx, periodic) },
 		"periodic rm":   func() error { return store.RemovePeriodic(ctx, "n") },
-		"push":          func() error { _, err := store.PutProgram(ctx, []byte("x")); return err },
-		"owner":         func() error { return store.OwnProgram(ctx, "x", "t") },
-		"programs rm":   func() error { _, err := store.RemoveProgram(ctx, "x", 1, 99); return err },
+		"push":          func() error { _, err := store.Programs.PutProgram(ctx, []byte("x")); return err },
+		"owner":         func() error { return store.Programs.OwnProgram(ctx, "x", "t") },
+		"programs rm":   func() error { _, err := store.Programs.RemoveProgram(ctx, "x", 1, 99); return err },
 		"setting":       func() error { return a.ChangeSetting(ctx, "max_tasks", "9") },
 		"drain":         func() error { return a.Drain(ctx, "w") },
-		"token rm":      func() error { return store.RemoveToken(ctx, "t") },
-		"logout":        func() error { return store.RemoveSession(ctx, "h", "d") },
+		"token rm":      func() error { return store.Accounts.RemoveToken(ctx, "t") },
+		"logout":        func() error { return store.Accounts.RemoveSession(ctx, "h", "d") },
 		"callbacks":     func() error { return m.RetryCallbacks(ctx, 1) },
 	} {
 		if what == "token rm" {

@@ -120,7 +120,7 @@ func (m *Manager) newRun(c Callbacks) (*run, error) {
 	}
 	r.newSlots()
 	r.calls = calls{running: map[int64]*call{}, wake: make(chan struct{}, 1)}
-	r.server = serverWatch{store: m.in().Store, log: m.in().Log}
+	r.server = serverWatch{store: m.in().Store.Presence, log: m.in().Log}
 	r.progress = newProgress(m.in().Progress)
 	return r, nil
 }

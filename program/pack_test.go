@@ -290,7 +290,7 @@ func TestPush(t *testing.T) {
 	}
 	store := expect.Result(redisstate.Connect(t.Context(), cfg.Redis, cfg.Namespace, nil)).Value(t)
 	defer store.Close()
-	stored := expect.Result(store.Program(t.Context(), packed.Source[len("redis:"):])).Value(t)
+	stored := expect.Result(store.Programs.Program(t.Context(), packed.Source[len("redis:"):])).Value(t)
 	expect.Equal(t, stored, packed.Archive)
 	expect.Result(program.Push(t.Context(), m, t.TempDir())).Fails(t, "no run.sh")
 }

@@ -48,11 +48,11 @@ func PushFor(ctx context.Context, m *manager.Manager, p Packed, owner string) (P
 		return PushPacked(ctx, m, p)
 	}
 	s := storeOf(m)
-	stored, err := s.Programs(ctx)
+	stored, err := s.Programs.Programs(ctx)
 	if err != nil {
 		return Pushed{}, err
 	}
-	owners, err := s.ProgramOwners(ctx)
+	owners, err := s.Programs.ProgramOwners(ctx)
 	if err != nil {
 		return Pushed{}, err
 	}
@@ -76,7 +76,7 @@ func PushFor(ctx context.Context, m *manager.Manager, p Packed, owner string) (P
 			"programs that others leave; an operator can remove some (tdf programs rm), or store this one")
 	}
 	// The owner comes first, because a repeated push finds a stored program and adds none.
-	if err := s.OwnProgram(ctx, sum, owner); err != nil {
+	if err := s.Programs.OwnProgram(ctx, sum, owner); err != nil {
 		return Pushed{}, err
 	}
 	return PushPacked(ctx, m, p)
@@ -85,5 +85,5 @@ func PushFor(ctx context.Context, m *manager.Manager, p Packed, owner string) (P
 // Put stores an archive of up to 64 MiB, and returns the program's source, redis:SHA256 (docs/programs.md, "Sources").
 // The archive must contain run.sh at its top. If the archive is already stored, Put changes nothing.
 func Put(ctx context.Context, m *manager.Manager, archive []byte) (source string, err error) {
-	return storeOf(m).PutProgram(ctx, archive)
+	return storeOf(m).Programs.PutProgram(ctx, archive)
 }

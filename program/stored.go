@@ -69,7 +69,7 @@ var unfinished = slices.DeleteFunc(slices.Clone(task.States), tdf.State.Finished
 
 // List returns the programs that are stored in the namespace, ordered by size, the smallest first.
 func List(ctx context.Context, m *manager.Manager) ([]Stored, error) {
-	stored, err := storeOf(m).Programs(ctx)
+	stored, err := storeOf(m).Programs.Programs(ctx)
 	all := make([]Stored, len(stored))
 	for i, p := range stored {
 		all[i] = Stored{SHA256: p.SHA256, Bytes: p.Bytes, LastUse: p.LastUse.Std(), Pinned: p.Pinned}
@@ -176,7 +176,7 @@ func remove(ctx context.Context, s *redisstate.Store, sha256 []string) (left []s
 		}
 	}
 	for _, sum := range sha256 {
-		removed, err := s.RemoveProgram(ctx, sum, since, last)
+		removed, err := s.Programs.RemoveProgram(ctx, sum, since, last)
 		if err != nil {
 			return sha256, err
 		}
@@ -189,10 +189,10 @@ func remove(ctx context.Context, s *redisstate.Store, sha256 []string) (left []s
 
 // Pin makes the server keep stored programs, even if no task names them. The programs are given by their SHA-256.
 func Pin(ctx context.Context, m *manager.Manager, sha256 ...string) error {
-	return storeOf(m).PinPrograms(ctx, sha256...)
+	return storeOf(m).Programs.PinPrograms(ctx, sha256...)
 }
 
 // Unpin ends the effect of Pin. If no task names such a program, the server removes it a week later.
 func Unpin(ctx context.Context, m *manager.Manager, sha256 ...string) error {
-	return storeOf(m).UnpinPrograms(ctx, sha256...)
+	return storeOf(m).Programs.UnpinPrograms(ctx, sha256...)
 }

@@ -46,7 +46,7 @@ func TestRemove(t *testing.T) {
 	}
 	expect.Len(t, expect.Result(program.List(t.Context(), m)).Value(t), 2, "a program was removed")
 	store := managing.Of(m).Store
-	must(t, store.Redis.HSet(t.Context(), store.Keys.Pipelines(), "pipeline/stage", "stored 0 1 X "+free).Err())
+	must(t, store.Conn.Redis.HSet(t.Context(), store.Keys.Pipelines(), "pipeline/stage", "stored 0 1 X "+free).Err())
 	uses = expect.Result(program.Uses(t.Context(), m)).Value(t)
 	expect.Equal(t, uses[free], program.Use{Later: "the stage pipeline/stage"})
 	err = program.Remove(t.Context(), m, free)

@@ -75,7 +75,7 @@ func (s *Store) withoutHeld(ctx context.Context, findings []Finding) ([]Finding,
 	if len(findings) == 0 {
 		return nil, nil
 	}
-	grace, err := s.Grace(ctx)
+	grace, err := s.Presence.Grace(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -135,7 +135,7 @@ func (s *Store) Examine(ctx context.Context, ids []int64) ([]Finding, error) {
 		sightings[i] = stored[i].Placement()
 		sightings[i].Unheard = unheard[i]
 	}
-	scores, err := s.IndexScores(ctx, sightings)
+	scores, err := s.Counters.IndexScores(ctx, sightings)
 	if err != nil {
 		return nil, err
 	}
@@ -143,7 +143,7 @@ func (s *Store) Examine(ctx context.Context, ids []int64) ([]Finding, error) {
 	if err != nil {
 		return nil, err
 	}
-	counted, err := s.CountedByLimits(ctx, sightings)
+	counted, err := s.Limits.CountedByLimits(ctx, sightings)
 	if err != nil {
 		return nil, err
 	}
@@ -291,7 +291,7 @@ func (s *Store) Repair(ctx context.Context, who string, findings []Finding) (int
 // happens if the original TDF has finished the task, or another program has deleted the task.
 func (s *Store) markNeeded(ctx context.Context, stored []Stored) (unheard []bool, err error) {
 	groups, waiting := make([]*redis.FloatCmd, len(stored)), make([]*redis.IntCmd, len(stored))
-	err = s.Pipeline(ctx, "read which tasks are needed", func(p redis.Pipeliner) {
+	err = s.Conn.Pipeline(ctx, "read which tasks are needed", func(p redis.Pipeliner) {
 		for i := range stored {
 			t := stored[i].Task
 			if t != nil && !t.State.Finished() {

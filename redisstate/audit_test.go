@@ -22,9 +22,11 @@ import (
 // Check returns one finding for each inconsistent task, and names the problem. Repair repairs the task.
 func TestCheckFindsAndRepairRepairs(t *testing.T) {
 	s := newStore(t)
-	s.KeepCounts()
+	s.Counters.KeepCounts()
 	ctx, finds := t.Context(), map[string]int64{}
-	zadd := func(list task.State, id int64) { s.Redis.ZAdd(ctx, s.Keys.List(list), redis.Z{Score: 5, Member: id}) }
+	zadd := func(list task.State, id int64) {
+		s.Conn.Redis.ZAdd(ctx, s.Keys.List(list), redis.Z{Score: 5, Member: id})
+	}
 	grouped := define("x")
 	grouped.Group = "g"
 	for _, c := range []struct {
@@ -35,7 +37,7 @@ func TestCheckFindsAndRepairRepairs(t *testing.T) {
 	}{
 		{"put back as open: out of place", func() int64 {
 			id := put(t, s, task.Open)
-			s.Redis.ZRem(ctx, s.Keys.List(task.Open), id)
+			s.Conn.Redis.ZRem(ctx, s.Keys.List(task.Open), id)
 			return id
 		}, task.Open, "lists"},
 		{"put back as succeeded: out of place", func() int64 {
@@ -45,7 +47,7 @@ func TestCheckFindsAndRepairRepairs(t *testing.T) {
 		}, task.Succeeded, "lists"},
 		{"put back as archived: out of place", func() int64 {
 			id := put(t, s, task.Archived)
-			s.Redis.HSet(ctx, s.Keys.Task(id), "state", "executed")
+			s.Conn.Redis.HSet(ctx, s.Keys.Task(id), "state", "executed")
 			zadd(task.Executed, id)
 			return id
 		}, task.Archived, "state"},
@@ -55,17 +57,17 @@ func TestCheckFindsAndRepairRepairs(t *testing.T) {
 		}, task.None, "no_task"},
 		{"its entry in due is missing or too late", func() int64 {
 			id := put(t, s, task.Running)
-			s.Redis.ZRem(ctx, s.Keys.Due(), id)
+			s.Conn.Redis.ZRem(ctx, s.Keys.Due(), id)
 			return id
 		}, task.Running, ""},
 		{"the index of its group or queue does not list it as open", func() int64 {
 			id := mustOpen(t, s, grouped)[0]
-			s.Redis.ZRem(ctx, s.Keys.Group("g"), id)
+			s.Conn.Redis.ZRem(ctx, s.Keys.Group("g"), id)
 			return id
 		}, task.Open, "lists"},
 		{"the server has not settled it: failed: timeout: ", func() int64 {
 			id := mustOpen(t, s, define("x"))[0]
-			s.Redis.HSet(ctx, s.Keys.Task(id), "timeout", "soon")
+			s.Conn.Redis.HSet(ctx, s.Keys.Task(id), "timeout", "soon")
 			return id
 		}, task.Failed, ""},
 	} {
@@ -88,7 +90,7 @@ func TestCheckFindsAndRepairRepairs(t *testing.T) {
 			mustSettle(t, s, open.Task.ID)
 		}
 	}
-	for _, a := range expect.Result(s.Activity(ctx, &counts.ActivityCounter{}, 1)).Value(t) {
+	for _, a := range expect.Result(s.Counters.Activity(ctx, &counts.ActivityCounter{}, 1)).Value(t) {
 		maps.DeleteFunc(a.Counts, func(name string, _ int64) bool { return !strings.HasPrefix(name, counts.CountFind) })
 		expect.Equal(t, a.Counts, finds, a.Queue)
 	}
@@ -102,8 +104,8 @@ func TestSnapshotsOfPlaces(t *testing.T) {
 	id := mustOpen(t, s, d)[0]
 	var snapshots []string
 	for _, place := range []string{read(t, s, id).PlacedIn, task.LimitReason("db") + "\nqueue=q"} {
-		s.Redis.HSet(t.Context(), s.Keys.Task(id), "limit_key", "db", "place", place)
-		s.Redis.Del(t.Context(), s.Keys.OpenSet(read(t, s, id).PlacedSet()))
+		s.Conn.Redis.HSet(t.Context(), s.Keys.Task(id), "limit_key", "db", "place", place)
+		s.Conn.Redis.Del(t.Context(), s.Keys.OpenSet(read(t, s, id).PlacedSet()))
 		findings := expect.Result(s.Examine(t.Context(), []int64{id})).Value(t)
 		expect.MustLen(t, findings, 1, place)
 		expect.Equal(t, findings[0].Problem, "its place in the open list does not have it", place)
@@ -119,11 +121,11 @@ func TestSnapshotsOfUnclaimedTasks(t *testing.T) {
 	examined := func() string {
 		t.Helper()
 		open := s.Keys.List(task.Open)
-		score := expect.Result(s.Redis.ZScore(t.Context(), open, strconv.FormatInt(id, 10)).Result()).Value(t)
-		s.Redis.ZRem(t.Context(), open, id)
+		score := expect.Result(s.Conn.Redis.ZScore(t.Context(), open, strconv.FormatInt(id, 10)).Result()).Value(t)
+		s.Conn.Redis.ZRem(t.Context(), open, id)
 		findings := expect.Result(s.Examine(t.Context(), []int64{id})).Value(t)
 		expect.MustLen(t, findings, 1)
-		s.Redis.ZAdd(t.Context(), open, redis.Z{Score: score, Member: id})
+		s.Conn.Redis.ZAdd(t.Context(), open, redis.Z{Score: score, Member: id})
 		return findings[0].Problem + findings[0].Snapshot
 	}
 	before := examined()
@@ -142,7 +144,7 @@ func TestSnapshotsOfRounds(t *testing.T) {
 	var seen []string
 	for range 2 {
 		round := mustClaim(t, s, 1)[0]
-		expect.NoError(t, s.Redis.ZRem(t.Context(), s.Keys.Group("g"), id).Err())
+		expect.NoError(t, s.Conn.Redis.ZRem(t.Context(), s.Keys.Group("g"), id).Err())
 		findings := expect.Result(s.Examine(t.Context(), []int64{id})).Value(t)
 		expect.MustLen(t, findings, 1)
 		expect.Equal(t, findings[0].Problem, "the index of its group or queue does not list it as running")
@@ -159,7 +161,7 @@ func TestRepairAfterAnUnclaim(t *testing.T) {
 	d := define("x")
 	d.Group = "g"
 	id := mustOpen(t, s, d)[0]
-	s.Redis.ZRem(t.Context(), s.Keys.Group("g"), id)
+	s.Conn.Redis.ZRem(t.Context(), s.Keys.Group("g"), id)
 	findings := expect.Result(s.Examine(t.Context(), []int64{id})).Value(t)
 	expect.MustLen(t, findings, 1)
 	m, err := rules.Unclaim(prefetch(t, s, 1, 0)[0].Task, "it stops")
@@ -179,13 +181,13 @@ func TestExamineATaskThatMoves(t *testing.T) {
 	id := mustOpen(t, s, d)[0]
 	place := s.Keys.OpenSet(read(t, s, id).PlacedSet())
 	moved := false
-	s.Redis.AddHook(beforeCommands(func(commands ...redis.Cmder) {
+	s.Conn.Redis.AddHook(beforeCommands(func(commands ...redis.Cmder) {
 		if !moved && slices.ContainsFunc(commands, func(c redis.Cmder) bool {
-			return slices.Contains(c.Args(), any(s.Script(lua.Located).Hash()))
+			return slices.Contains(c.Args(), any(s.Conn.Script(lua.Located).Hash()))
 		}) {
 			moved = true
-			must(t, s.Redis.ZRem(t.Context(), place, id).Err())
-			must(t, s.Redis.HSet(t.Context(), s.Keys.Task(id), "place", "queue=r").Err())
+			must(t, s.Conn.Redis.ZRem(t.Context(), place, id).Err())
+			must(t, s.Conn.Redis.HSet(t.Context(), s.Keys.Task(id), "place", "queue=r").Err())
 		}
 	}))
 	expect.Len(t, expect.Result(s.Examine(t.Context(), []int64{id})).Value(t), 0)
@@ -214,7 +216,7 @@ func (b beforeCommands) ProcessPipelineHook(next redis.ProcessPipelineHook) redi
 func TestCheckReportsMiscountedTasks(t *testing.T) {
 	s := newStore(t)
 	id := put(t, s, task.Open)
-	s.Redis.HSet(t.Context(), s.Keys.Task(id), "fails", "4")
+	s.Conn.Redis.HSet(t.Context(), s.Keys.Task(id), "fails", "4")
 	findings := expect.Result(s.Check(t.Context())).Value(t)
 	expect.MustLen(t, findings, 1)
 	expect.Equal(t, findings[0].Problem, "it is in round 0, but its counters add up to 4")
@@ -225,9 +227,9 @@ func TestCheckReportsMiscountedTasks(t *testing.T) {
 func TestRepairIsFenced(t *testing.T) {
 	s := newStore(t)
 	id := put(t, s, task.Open)
-	s.Redis.ZRem(t.Context(), s.Keys.List(task.Open), id)
+	s.Conn.Redis.ZRem(t.Context(), s.Keys.List(task.Open), id)
 	findings := expect.Result(s.Check(t.Context())).Value(t)
-	s.Redis.HSet(t.Context(), s.Keys.Task(id), "state", "running")
+	s.Conn.Redis.HSet(t.Context(), s.Keys.Task(id), "state", "running")
 	before := dump(t, s)
 	expect.Result(s.Repair(t.Context(), "repair", findings)).Is(t, 0, "repaired")
 	expect.Equal(t, changed(t, before, dump(t, s)), "")
@@ -236,7 +238,7 @@ func TestRepairIsFenced(t *testing.T) {
 func TestIDsAreFreeOnesEvenWithoutTheCounter(t *testing.T) {
 	s := newStore(t)
 	mustOpen(t, s, define("a"), define("b"), define("c"))
-	s.Redis.Del(t.Context(), s.Keys.TaskID(), s.Keys.Task(1))
+	s.Conn.Redis.Del(t.Context(), s.Keys.TaskID(), s.Keys.Task(1))
 	ids := mustOpen(t, s, define("d"), define("e"))
 	expect.MustTrue(t, ids[0] > 3, "ids", ids)
 	expect.Equal(t, ids[1], ids[0]+1)
@@ -247,7 +249,7 @@ func TestRenewalVoidsARepair(t *testing.T) {
 	s := newStore(t)
 	mustOpen(t, s, define("x"))
 	c := expect.Result(s.Claim(t.Context(), redisstate.ClaimParams{Worker: "w", Most: 1, Lease: 1e-6})).Value(t)
-	s.Redis.ZRem(t.Context(), s.Keys.Due(), 1)
+	s.Conn.Redis.ZRem(t.Context(), s.Keys.Due(), 1)
 	findings := expect.Result(s.Check(t.Context())).Value(t)
 	expect.MustLen(t, findings, 1)
 	renewed := expect.Result(s.Renew(t.Context(), 60, redisstate.LeaseRenewal{ID: 1, Claim: c.Claims[0].ID, Until: task.Never})).Value(t)

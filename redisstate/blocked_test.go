@@ -35,7 +35,7 @@ func TestTaskBehindManyBlockedRequests(t *testing.T) {
 		for n := 0; more; n++ {
 			expect.MustTrue(t, n < 10, n, "claims got", got)
 			now := time.Now()
-			redistest.Age(t, s.Redis, s.Keys.Key(""), -now.Sub(last).Seconds()) // the worker is kept for none
+			redistest.Age(t, s.Conn.Redis, s.Keys.Key(""), -now.Sub(last).Seconds()) // the worker is kept for none
 			last = now
 			c := expect.Result(s.Claim(t.Context(), redisstate.ClaimParams{Worker: "w", Most: 5, Lease: 60, Free: free, Whole: whole})).Value(t)
 			got, more = append(got, requests(c)...), c.More || len(c.Claims) > 0
@@ -52,9 +52,9 @@ func TestKeptWorkerWakesOthers(t *testing.T) {
 		keptWorker(t, s, "a", "cpus=2")
 		minuteLater(t, s)
 		list := s.Keys.WakeFor("resources=cpus:10000")
-		expect.NoError(t, s.Redis.Del(t.Context(), list).Err())
+		expect.NoError(t, s.Conn.Redis.Del(t.Context(), list).Err())
 		expect.True(t, keptWorker(t, s, "a", "cpus=2").Kept)
-		expect.Equal(t, expect.Result(s.Redis.LLen(t.Context(), list).Result()).Value(t), 1)
+		expect.Equal(t, expect.Result(s.Conn.Redis.LLen(t.Context(), list).Result()).Value(t), 1)
 	})
 }
 

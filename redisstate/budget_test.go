@@ -81,7 +81,7 @@ repeat
 until spent(1) or rounds == 1000
 return rounds
 `
-	r := newStore(t).Redis
+	r := newStore(t).Conn.Redis
 	source := string(expect.Result(lua.Files.ReadFile("prelude.lua")).Value(t)) + loop
 	rounds := expect.Result(r.Eval(t.Context(), source, nil).Int()).Value(t)
 	expect.Compare(t, rounds, "<", 1000)
@@ -133,7 +133,7 @@ func TestACallThatTakesTooLongIsCut(t *testing.T) {
 	done := expect.Result(redisstate.Transact(s, t.Context(), "m", units, true)).Value(t)
 	expect.MustTrue(t, len(done) != 0, len(done), "units of", len(units), "were done")
 	expect.MustTrue(t, len(done) <= 32, len(done), "units of", len(units), "were done")
-	expect.Equal(t, int(s.Redis.ZCard(t.Context(), s.Keys.List(task.Open)).Val()), len(done), "tasks, but … units")
+	expect.Equal(t, int(s.Conn.Redis.ZCard(t.Context(), s.Keys.List(task.Open)).Val()), len(done), "tasks, but … units")
 }
 
 // If a round reports many updates at once, the Store sends them in several calls. Each line arrives once.
@@ -153,7 +153,7 @@ func TestManyUpdatesComeInOrder(t *testing.T) {
 		expect.NoError(t, renewed.Lost[0])
 		expect.MustTrue(t, renewed.Lost[1] != nil, renewed.Lost, err)
 	}
-	got := s.Redis.XRange(t.Context(), s.Keys.UpdatesPrefix()+"1", "-", "+").Val()
+	got := s.Conn.Redis.XRange(t.Context(), s.Keys.UpdatesPrefix()+"1", "-", "+").Val()
 	expect.MustLen(t, got, len(lines), "updates of")
 	for i, u := range got {
 		expect.MustTrue(t, u.Values["line"] == lines[i], "update", i, "is", u.Values["line"])

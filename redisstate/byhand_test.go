@@ -88,7 +88,7 @@ func TestChangeOfTimes(t *testing.T) {
 	mustChange(t, s, ids[1], task.Changes{StartAfter: new(later.Std())})
 	mustBeSound(t, s)
 	expect.Equal(t, inputs(mustClaim(t, s, 3)), "later c", "claimed")
-	got := s.Redis.HExists(t.Context(), s.Keys.Task(ids[0]), "fail_on").Val()
+	got := s.Conn.Redis.HExists(t.Context(), s.Keys.Task(ids[0]), "fail_on").Val()
 	expect.True(t, !got, "the default of fail_on was written")
 	c := expect.Result(s.Claim(t.Context(), redisstate.ClaimParams{Worker: "w", Most: 1, Lease: 60})).Value(t)
 	expect.Len(t, c.Claims, 0)
@@ -134,7 +134,7 @@ func TestClaimPassesTasksThatMustNotRunHere(t *testing.T) {
 		all = append(all, define(strconv.Itoa(i)))
 	}
 	for _, id := range mustOpen(t, s, all...)[:450] {
-		s.Redis.HSet(t.Context(), s.Keys.Task(id), "not_on", "v\nw")
+		s.Conn.Redis.HSet(t.Context(), s.Keys.Task(id), "not_on", "v\nw")
 	}
 	got := 0
 	for range 100 { // several claims, because each claim stops after some milliseconds
@@ -188,18 +188,18 @@ func TestReopenWithChanges(t *testing.T) {
 func TestDrain(t *testing.T) {
 	onEach(t, func(t *testing.T, s *redisstate.Store) {
 		w := presence.WorkerInfo{Name: "w", Host: "h", PID: 5, Lease: 60, State: "working", Slots: 2, Runs: []int64{3, 4}, Version: "v1"}
-		expect.True(t, !expect.Result(s.Drain(t.Context(), "w", "me")).Value(t))
-		must(t, took(s.TakeName(t.Context(), w, presence.PriorOwner{})))
-		known := expect.Result(s.Drain(t.Context(), "w", "me")).Value(t)
+		expect.True(t, !expect.Result(s.Presence.Drain(t.Context(), "w", "me")).Value(t))
+		must(t, took(s.Presence.TakeName(t.Context(), w, presence.PriorOwner{})))
+		known := expect.Result(s.Presence.Drain(t.Context(), "w", "me")).Value(t)
 		expect.True(t, known, known)
-		second := connect(t, s.Addr, s.Keys.Namespace())
+		second := connect(t, s.Conn.Addr, s.Keys.Namespace())
 		w.State = "gone"
-		expect.Result(s.WorkerHeartbeat(t.Context(), w)).Is(t, "me")
+		expect.Result(s.Presence.WorkerHeartbeat(t.Context(), w)).Is(t, "me")
 		w.State = "working"
-		by, _, err := second.TakeName(t.Context(), w, presence.PriorOwner{})
+		by, _, err := second.Presence.TakeName(t.Context(), w, presence.PriorOwner{})
 		expect.NoError(t, err, "a new owner of the name is drained by", by)
 		expect.Equal(t, by, "me")
-		all := expect.Result(s.Workers(t.Context())).Value(t)
+		all := expect.Result(s.Presence.Workers(t.Context())).Value(t)
 		expect.MustLen(t, all, 1)
 		expect.MustEqual(t, all[0].Drained, "me")
 		expect.MustEqual(t, all[0].Host, "h")
@@ -209,8 +209,8 @@ func TestDrain(t *testing.T) {
 		now := expect.Result(s.Now(t.Context())).Value(t)
 		expect.MustTrue(t, all[0].Alive(now), "want the worker to count as alive now, but not after the end of its lease")
 		expect.True(t, !all[0].Alive(now.Add(61)), "want the worker to count as alive now, but not after the end of its lease")
-		expect.Result(s.Drain(t.Context(), "w", "")).OK(t)
-		expect.Result(second.WorkerHeartbeat(t.Context(), w)).Is(t, "")
+		expect.Result(s.Presence.Drain(t.Context(), "w", "")).OK(t)
+		expect.Result(second.Presence.WorkerHeartbeat(t.Context(), w)).Is(t, "")
 	})
 }
 
@@ -219,15 +219,15 @@ func TestRenewWithForeignValues(t *testing.T) {
 	s := newStore(t)
 	mustOpen(t, s, define("x"))
 	c := mustClaim(t, s, 1)[0]
-	must(t, s.Redis.HSet(t.Context(), s.Keys.Task(1), "deadline", "soon", "lease", "odd").Err())
-	must(t, s.Redis.XAdd(t.Context(), &redis.XAddArgs{Stream: s.Keys.UpdatesPrefix() + "1", Values: []string{"line", "x"}}).Err())
-	due := s.Redis.ZScore(t.Context(), s.Keys.Due(), "1").Val()
+	must(t, s.Conn.Redis.HSet(t.Context(), s.Keys.Task(1), "deadline", "soon", "lease", "odd").Err())
+	must(t, s.Conn.Redis.XAdd(t.Context(), &redis.XAddArgs{Stream: s.Keys.UpdatesPrefix() + "1", Values: []string{"line", "x"}}).Err())
+	due := s.Conn.Redis.ZScore(t.Context(), s.Keys.Due(), "1").Val()
 	renewed, err := s.Renew(t.Context(), 7200, redisstate.LeaseRenewal{
 		ID: 1, Claim: c.ID, Until: task.Never, Report: redisstate.LiveReport{Updates: []string{"one"}, FirstUpdate: 1},
 	})
 	must(t, err)
 	expect.True(t, renewed.Lost[0] == nil, renewed.Lost[0])
-	after := s.Redis.ZScore(t.Context(), s.Keys.Due(), "1").Val()
+	after := s.Conn.Redis.ZScore(t.Context(), s.Keys.Due(), "1").Val()
 	expect.True(t, after != due, "the task is due at", after, "before at", due)
 }
 

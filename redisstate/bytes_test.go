@@ -23,7 +23,7 @@ func TestOnlyTextsAreReadAtAnyLength(t *testing.T) {
 	short := []string{"input", "meta", "source", "program", "group", "0:worker", "0:progress", "output", "logs"}
 	texts := []string{"log", task.FieldCheckpoint, "0:output", "17:error", "0:tail", "0:result"}
 	for _, name := range slices.Concat(short, texts) {
-		must(t, s.Redis.HSet(t.Context(), s.Keys.Task(1), name, long).Err())
+		must(t, s.Conn.Redis.HSet(t.Context(), s.Keys.Task(1), name, long).Err())
 	}
 	names, read := slices.Concat(short, texts), map[string]string{}
 	n, err := s.ReadLong(t.Context(), 1, names, func(_ int, name, value string, length int) {
@@ -56,17 +56,17 @@ func TestLongFactsOfManyRounds(t *testing.T) {
 		}
 	}
 	for name, value := range h {
-		must(t, s.Redis.HSet(t.Context(), s.Keys.Task(1), name, value).Err())
+		must(t, s.Conn.Redis.HSet(t.Context(), s.Keys.Task(1), name, value).Err())
 	}
 	l := &load{}
-	s.Redis.AddHook(l)
+	s.Conn.Redis.AddHook(l)
 	for _, want := range []redisstate.Want{{Fields: redisstate.Whole}, {Fields: redisstate.Facts | redisstate.Rules, Rounds: redisstate.LastRounds(many)}} {
 		expect.Fails(t, expect.Result(s.ReadOne(t.Context(), 1, want)).Value(t).Invalid, "")
 	}
 	expect.True(t, l.bytes <= 2*redisstate.ReadAtOnce, "one answer had", l.bytes, "bytes")
 	for _, name := range redisstate.RoundFacts { // the longest valid values
 		h[task.RoundField(3, name)] = strings.Repeat("1", redisstate.LongestFact)
-		must(t, s.Redis.HSet(t.Context(), s.Keys.Task(1), task.RoundField(3, name), h[task.RoundField(3, name)]).Err())
+		must(t, s.Conn.Redis.HSet(t.Context(), s.Keys.Task(1), task.RoundField(3, name), h[task.RoundField(3, name)]).Err())
 	}
 	if x, err := s.ReadOne(t.Context(), 1, redisstate.Want{Fields: redisstate.Facts, Rounds: redisstate.OneRound(3)}); err != nil || x.Task.Rounds.At(3).Worker != h["3:worker"] {
 		t.Errorf("read %v, %v", x, err)
@@ -83,10 +83,10 @@ func TestShortPropertiesAreReadAtOnce(t *testing.T) {
 	for i := range ids {
 		ids[i] = int64(i + 1)
 		h := with(plain, task.Hash{"state": "executed", "0:claim": "c", "0:exit": "0"})
-		must(t, s.Redis.HSet(t.Context(), s.Keys.Task(ids[i]), map[string]string(h)).Err())
+		must(t, s.Conn.Redis.HSet(t.Context(), s.Keys.Task(ids[i]), map[string]string(h)).Err())
 	}
 	calls := func() (values, lengths int) {
-		must(t, s.Redis.ConfigResetStat(t.Context()).Err())
+		must(t, s.Conn.Redis.ConfigResetStat(t.Context()).Err())
 		stored := expect.Result(s.Read(t.Context(), ids, redisstate.Want{Fields: redisstate.Rules})).Value(t)
 		expect.MustLen(t, stored, tasks)
 		expect.MustEqual(t, stored[tasks-1].Task.Current().Exit, "0")
@@ -95,7 +95,7 @@ func TestShortPropertiesAreReadAtOnce(t *testing.T) {
 	if values, lengths := calls(); values != 3*tasks || lengths != 2*tasks {
 		t.Errorf("%d commands for values and %d for the lengths of errors", values, lengths)
 	}
-	must(t, s.Redis.HSet(t.Context(), s.Keys.Task(1), "group", strings.Repeat("x", redisstate.LongestField+1)).Err())
+	must(t, s.Conn.Redis.HSet(t.Context(), s.Keys.Task(1), "group", strings.Repeat("x", redisstate.LongestField+1)).Err())
 	if values, lengths := calls(); values != 3*tasks || lengths < 11*(tasks-1) {
 		t.Errorf("after a value that is too long: %d commands for values and %d for lengths", values, lengths)
 	}
@@ -123,13 +123,13 @@ func (m *meter) Read(p []byte) (int, error) {
 // useMeters replaces the connections of a Store by meters. It returns the maximum that the meters record.
 func useMeters(t testing.TB, s *redisstate.Store) (most *atomic.Int64) {
 	most = &atomic.Int64{}
-	options := *s.Redis.Options()
+	options := *s.Conn.Redis.Options()
 	options.Dialer = func(ctx context.Context, network, addr string) (net.Conn, error) {
 		c, err := new(net.Dialer).DialContext(ctx, network, addr)
 		return &meter{Conn: c, most: most}, err
 	}
-	must(t, s.Redis.Close())
-	s.Redis = redis.NewClient(&options)
+	must(t, s.Conn.Redis.Close())
+	s.Conn.Redis = redis.NewClient(&options)
 	return most
 }
 
@@ -137,7 +137,7 @@ func useMeters(t testing.TB, s *redisstate.Store) (most *atomic.Int64) {
 func TestLargeTasksAfterSmallTasks(t *testing.T) {
 	s := newStore(t)
 	ids := make([]int64, 700)
-	_, err := s.Redis.Pipelined(t.Context(), func(p redis.Pipeliner) error {
+	_, err := s.Conn.Redis.Pipelined(t.Context(), func(p redis.Pipeliner) error {
 		for i := range ids {
 			ids[i] = int64(i + 1)
 			p.HSet(t.Context(), s.Keys.Task(ids[i]), "state", "archived", "round", "1")

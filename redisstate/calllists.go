@@ -39,7 +39,7 @@ func (s *Store) wakeKeys(ctx context.Context, list task.State) []string {
 		return []string{s.Keys.WakeServer()}
 	case list.Settled():
 		var keys []string
-		for _, boot := range s.ManagersToWake(ctx) {
+		for _, boot := range s.Presence.ManagersToWake(ctx) {
 			keys = append(keys, s.Keys.WakeManager(boot))
 		}
 		return keys
@@ -81,7 +81,7 @@ const recordsKey = 5
 
 func (s *Store) transactKeys(v callLists) []string {
 	keys := []string{
-		s.Keys.Calls(s.Boot()), s.Keys.Due(), s.Keys.TaskID(), s.Keys.Unique(), s.Keys.Groups(),
+		s.Keys.Calls(s.Conn.Boot()), s.Keys.Due(), s.Keys.TaskID(), s.Keys.Unique(), s.Keys.Groups(),
 		s.Keys.Pipelines(),
 	}
 	for _, list := range v.lists {

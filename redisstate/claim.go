@@ -184,7 +184,7 @@ func (s *Store) claim(ctx context.Context, r ClaimParams) (ClaimResult, []int64,
 
 func (s *Store) claimKeys(offer *class.Offer) []string {
 	return []string{
-		s.Keys.Calls(s.Boot()), s.Keys.Due(), s.Keys.List(task.Running),
+		s.Keys.Calls(s.Conn.Boot()), s.Keys.Due(), s.Keys.List(task.Running),
 		s.Keys.Servers(), s.Keys.Leap(),
 		s.Keys.List(task.Open), s.Keys.WakeOpen(), s.Keys.Paused(), s.Keys.Workers(), s.servesKey(offer),
 	}

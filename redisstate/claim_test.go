@@ -69,9 +69,9 @@ func TestClaimPassesInvalidEntries(t *testing.T) {
 	onEach(t, func(t *testing.T, s *redisstate.Store) {
 		ctx := t.Context()
 		write := func(id int, fields ...any) {
-			s.Redis.HSet(ctx, s.Keys.Task(int64(id)), append([]any{"state", "open", "round", 0, "program", "p", "source", "rsync:/p/run.sh"}, fields...)...)
-			s.Redis.ZAdd(ctx, s.Keys.List(task.Open), redis.Z{Member: id})
-			s.Redis.Set(ctx, s.Keys.TaskID(), id, 0)
+			s.Conn.Redis.HSet(ctx, s.Keys.Task(int64(id)), append([]any{"state", "open", "round", 0, "program", "p", "source", "rsync:/p/run.sh"}, fields...)...)
+			s.Conn.Redis.ZAdd(ctx, s.Keys.List(task.Open), redis.Z{Member: id})
+			s.Conn.Redis.Set(ctx, s.Keys.TaskID(), id, 0)
 		}
 		now, _ := s.Now(ctx)
 		write(1, "end_before", (now - 5).String(), "max_fails", "0")
@@ -79,7 +79,7 @@ func TestClaimPassesInvalidEntries(t *testing.T) {
 		write(3, "round", "one")
 		write(4, "state", "running")
 		write(5, "start_after", now.Add(500).String())
-		s.Redis.ZAdd(ctx, s.Keys.List(task.Open), redis.Z{Member: 6}) // this task has no hash
+		s.Conn.Redis.ZAdd(ctx, s.Keys.List(task.Open), redis.Z{Member: 6}) // this task has no hash
 		write(7, "input", "good", "end_before", "inf", "timeout", "INF", "start_after", "0")
 		expect.MustEqual(t, inputs(mustClaim(t, s, 1)), "good", "claimed")
 		expect.MustLen(t, mustClaim(t, s, 1), 0, "claimed")
@@ -87,7 +87,7 @@ func TestClaimPassesInvalidEntries(t *testing.T) {
 		expect.Equal(t, got.State, task.Expired)
 		expect.Equal(t, got.Outcome, "expired")
 		expect.Contains(t, got.Log, " w: expired")
-		open := s.Redis.ZRangeWithScores(ctx, s.Keys.List(task.Open), 0, -1).Val()
+		open := s.Conn.Redis.ZRangeWithScores(ctx, s.Keys.List(task.Open), 0, -1).Val()
 		expect.MustLen(t, open, 4)
 		expect.MustEqual[any](t, open[3].Member, "5")
 		expect.Equal(t, task.Time(open[3].Score).String(), now.Add(500).String())
@@ -101,13 +101,13 @@ func TestClaimBefore(t *testing.T) {
 		late, soon := define("late"), define("soon")
 		late.ClaimBefore, soon.ClaimBefore, soon.Priority = now.Add(-1), now.Add(500), -1
 		mustOpen(t, s, late, soon)
-		due := s.Redis.ZScore(t.Context(), s.Keys.Due(), "2").Val()
+		due := s.Conn.Redis.ZScore(t.Context(), s.Keys.Due(), "2").Val()
 		expect.Equal(t, task.Time(due).String(), soon.ClaimBefore.String(), "due")
 		claims := mustClaim(t, s, 2)
 		expect.MustEqual(t, inputs(claims), "soon", "claimed")
 		expect.Len(t, mustClaim(t, s, 2), 0, "claimed once more")
 		expect.Equal(t, read(t, s, 1).State, task.Expired, "the late task")
-		s.Redis.HSet(t.Context(), s.Keys.Task(2), "claim_before", now.Add(-1).String())
+		s.Conn.Redis.HSet(t.Context(), s.Keys.Task(2), "claim_before", now.Add(-1).String())
 		m, err := rules.Execute(claims[0].Task, claims[0].ID, rules.Result{Exit: "0"})
 		mustApply(t, s, m, err)
 		expect.Equal(t, read(t, s, 2).State, task.Executed, "the task that was claimed in time")
@@ -119,10 +119,10 @@ func TestClaimPassesHundredsOfInvalidTasks(t *testing.T) {
 	s := newStore(t)
 	ctx := t.Context()
 	for i := range 250 {
-		s.Redis.HSet(ctx, s.Keys.Task(int64(i+1)), "state", "open", "round", 0, "timeout", "never")
-		s.Redis.ZAdd(ctx, s.Keys.List(task.Open), redis.Z{Member: i + 1})
+		s.Conn.Redis.HSet(ctx, s.Keys.Task(int64(i+1)), "state", "open", "round", 0, "timeout", "never")
+		s.Conn.Redis.ZAdd(ctx, s.Keys.List(task.Open), redis.Z{Member: i + 1})
 	}
-	s.Redis.Set(ctx, s.Keys.TaskID(), 250, 0)
+	s.Conn.Redis.Set(ctx, s.Keys.TaskID(), 250, 0)
 	mustOpen(t, s, define("good"))
 	expect.Equal(t, inputs(mustClaim(t, s, 1)), "good", "claimed")
 }
@@ -156,9 +156,9 @@ func TestRenew(t *testing.T) {
 			expect.Result(renew(redisstate.LeaseRenewal{Claim: c.ID})).OK(t)
 			expect.Equal(t, read(t, s, 1).LeaseUntil.String(), long.String())
 			expect.Equal(t, read(t, s, 1).Lease, 900)
-			expect.Equal(t, task.Time(s.Redis.ZScore(t.Context(), s.Keys.Due(), "1").Val()).String(), begun.Add(110).String())
+			expect.Equal(t, task.Time(s.Conn.Redis.ZScore(t.Context(), s.Keys.Due(), "1").Val()).String(), begun.Add(110).String())
 		}
-		s.Redis.HSet(t.Context(), s.Keys.Task(1), "lease_until", long.Add(1e6).String()) // as if the clock was set back
+		s.Conn.Redis.HSet(t.Context(), s.Keys.Task(1), "lease_until", long.Add(1e6).String()) // as if the clock was set back
 		set := expect.Result(renew(redisstate.LeaseRenewal{Claim: c.ID})).Value(t)
 		expect.Equal(t, read(t, s, 1).LeaseUntil.String(), set.Add(900).String())
 		lease = 0
@@ -209,7 +209,7 @@ func TestRenewAfterTheEndOfTheProgram(t *testing.T) {
 				expect.Result(s.Renew(t.Context(), 3600, redisstate.LeaseRenewal{ID: 1, Claim: c1.ID, Until: d.EndBefore})).OK(t)
 				got := read(t, s, 1)
 				expect.Equal(t, got.Deadline.String(), before.String(), "the deadline")
-				look := task.Time(s.Redis.ZScore(t.Context(), s.Keys.Due(), "1").Val())
+				look := task.Time(s.Conn.Redis.ZScore(t.Context(), s.Keys.Due(), "1").Val())
 				expect.Compare(t, look, "<=", rules.NextDue(got, now)+1e-3)
 				expect.Compare(t, look, ">=", rules.NextDue(got, now)-1e-3)
 			})
@@ -221,10 +221,10 @@ func TestRenewAfterTheEndOfTheProgram(t *testing.T) {
 func TestClaimsPassAnyNumberOfInvalidTasks(t *testing.T) {
 	s := newStore(t)
 	for i := range 900 {
-		s.Redis.HSet(t.Context(), s.Keys.Task(int64(i+1)), "state", "running", "round", 0)
-		s.Redis.ZAdd(t.Context(), s.Keys.List(task.Open), redis.Z{Member: i + 1})
+		s.Conn.Redis.HSet(t.Context(), s.Keys.Task(int64(i+1)), "state", "running", "round", 0)
+		s.Conn.Redis.ZAdd(t.Context(), s.Keys.List(task.Open), redis.Z{Member: i + 1})
 	}
-	s.Redis.Set(t.Context(), s.Keys.TaskID(), 900, 0)
+	s.Conn.Redis.Set(t.Context(), s.Keys.TaskID(), 900, 0)
 	mustOpen(t, s, define("good"))
 	got := ""
 	for range 5 {
@@ -237,8 +237,8 @@ func TestClaimsPassAnyNumberOfInvalidTasks(t *testing.T) {
 func TestClaimExpiresOnlyOpenTasks(t *testing.T) {
 	s := newStore(t)
 	id := put(t, s, task.Executed)
-	s.Redis.HSet(t.Context(), s.Keys.Task(id), "end_before", "5", "0:executed", "4")
-	s.Redis.ZAdd(t.Context(), s.Keys.List(task.Open), redis.Z{Member: id})
+	s.Conn.Redis.HSet(t.Context(), s.Keys.Task(id), "end_before", "5", "0:executed", "4")
+	s.Conn.Redis.ZAdd(t.Context(), s.Keys.List(task.Open), redis.Z{Member: id})
 	mustClaim(t, s, 1)
 	expect.Equal(t, read(t, s, id).State, task.Executed, "the task")
 }
@@ -249,7 +249,7 @@ func TestTimestampsNeverGoBackwards(t *testing.T) {
 	mustOpen(t, s, define("x"))
 	c := mustClaim(t, s, 1)[0]
 	ahead := c.Task.Current().Entered[task.Running].Add(1000) // as if the clock was set back after the claim
-	s.Redis.HSet(t.Context(), s.Keys.Task(1), "0:running", ahead.String())
+	s.Conn.Redis.HSet(t.Context(), s.Keys.Task(1), "0:running", ahead.String())
 	c.Task.Current().Entered[task.Running] = ahead
 	renewed := expect.Result(s.Renew(t.Context(), 60, redisstate.LeaseRenewal{ID: 1, Claim: c.ID, Begun: true, Limit: 50, Until: task.Never})).Value(t)
 	mustExecute(t, s, c, rules.Result{Exit: "0", Started: renewed.Now, Seconds: 3})
@@ -271,7 +271,7 @@ func TestClaimSkipsTasksThatArePutOff(t *testing.T) {
 	ids := mustOpen(t, s, append(definitions, define("well"), define("also"))...)
 	putOff := func(until task.Time) {
 		for _, id := range ids[:1000] {
-			must(t, s.Redis.HSet(t.Context(), s.Keys.Task(id), "not_on", "v\nw\t"+until.String()).Err())
+			must(t, s.Conn.Redis.HSet(t.Context(), s.Keys.Task(id), "not_on", "v\nw\t"+until.String()).Err())
 		}
 	}
 	putOff(clockOf(t, s).Add(600))
@@ -291,7 +291,7 @@ func TestClaimSkipsTasksThatArePutOff(t *testing.T) {
 	got := inputs(claimAll())
 	expect.True(t, strings.HasPrefix(got, "x x x x x"), got)
 	putOff(1)
-	must(t, s.Redis.Del(t.Context(), s.Keys.Key("passed:w:default")).Err()) // it holds for 10 s
+	must(t, s.Conn.Redis.Del(t.Context(), s.Keys.Key("passed:w:default")).Err()) // it holds for 10 s
 	request.Worker = "w"
 	got = inputs(claimAll())
 	expect.True(t, strings.HasPrefix(got, "x x x x x"), got)

@@ -43,12 +43,12 @@ func TestClaimableTasksAreClaimed(t *testing.T) {
 		})
 		queues := []class.QueueShare{{Queue: "a"}, {Queue: "b"}, {Queue: class.DefaultQueue}}
 		groups := []task.Pausable{{Group: "g0"}}
-		expect.Result(s.Pause(t.Context(), "ann", slices.Concat(groups, []task.Pausable{{Queue: "b"}})...)).OK(t)
+		expect.Result(s.Limits.Pause(t.Context(), "ann", slices.Concat(groups, []task.Pausable{{Queue: "b"}})...)).OK(t)
 		counted := func(o class.Offer, paused task.Paused, most int) int {
 			t.Helper()
 			now := expect.Result(s.Now(t.Context())).Value(t)
 			n := 0
-			for _, c := range expect.Result(s.Claimable(t.Context(), &o, paused, now, most)).Value(t) {
+			for _, c := range expect.Result(s.Counters.Claimable(t.Context(), &o, paused, now, most)).Value(t) {
 				n += c.Tasks
 			}
 			return n

@@ -77,11 +77,11 @@ func (s *Store) callClaim(ctx context.Context, r *ClaimParams, args func(int, ui
 ) (any, error) {
 	keys := s.claimKeys(r.offer())
 	if r.Call == nil {
-		return s.Call(ctx, claimTasks, lua.Claim, keys, args, form)
+		return s.Conn.Call(ctx, claimTasks, lua.Claim, keys, args, form)
 	}
 	keys[0] = s.Keys.Calls(r.Call.session)
 	for {
-		reply, err := s.Run(ctx, claimTasks, lua.Claim, keys, args(claimSlot, r.Call.sequence()), form)
+		reply, err := s.Conn.Run(ctx, claimTasks, lua.Claim, keys, args(claimSlot, r.Call.sequence()), form)
 		parts := conn.List(reply)
 		switch {
 		case err == nil && !anyway && conn.Text(parts[claimReplySeen]) != "": // the attempt goes on

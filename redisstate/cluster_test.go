@@ -39,7 +39,7 @@ func TestCluster(t *testing.T) {
 
 	owner, other := c.Owner(key), c.Other(key)
 	slot := on(owner, "CLUSTER", "KEYSLOT", key)
-	wakes := s.Waker(func() []string { return []string{s.Keys.WakeOpen()} }, nil)
+	wakes := s.Conn.Waker(func() []string { return []string{s.Keys.WakeOpen()} }, nil)
 	t.Cleanup(func() { wakes.Close() })
 	waited := make(chan bool)
 	go func() { waited <- wakes.Wait(t.Context(), time.Hour) }()

@@ -159,7 +159,7 @@ func TestFullRedis(t *testing.T) {
 	must(t, s.ChangeSetting(t.Context(), task.SettingHighWater, "1"))
 	mustOpen(t, s, define("a"), define("b"))
 	claims := mustClaim(t, s, 2)
-	must(t, s.Redis.ConfigSet(t.Context(), "maxmemory", "1").Err())
+	must(t, s.Conn.Redis.ConfigSet(t.Context(), "maxmemory", "1").Err())
 	before := dump(t, s)
 	ids, err := s.Open(t.Context(), "manager", define("c"))
 	expect.FailsWith(t, err, conn.ErrFull)
@@ -174,20 +174,20 @@ func TestFullRedis(t *testing.T) {
 	mustBeSound(t, s)
 	expect.Equal(t, expect.Result(s.Counts(t.Context())).Value(t).String(), "expired 1 archived 1")
 	again := connect(t, full.Addr, s.Keys.Namespace()) // a component that starts while Redis is full
-	must(t, again.ServerHeartbeat(t.Context(), "s", 1e9))
-	must(t, again.SetGrace(t.Context(), rules.Grace{Running: 2e9}))
+	must(t, again.Presence.ServerHeartbeat(t.Context(), "s", 1e9))
+	must(t, again.Presence.SetGrace(t.Context(), rules.Grace{Running: 2e9}))
 	must(t, again.Follow(t.Context(), 2))
-	expect.Result(s.LastServerHeartbeat(t.Context())).Is(t, 1e9, "a server was seen at")
-	expect.Equal(t, expect.Result(s.Grace(t.Context())).Value(t).Running, 2e9, "a grace period until")
-	left := s.Redis.TTL(t.Context(), s.Keys.FollowPrefix()+"2").Val()
+	expect.Result(s.Presence.LastServerHeartbeat(t.Context())).Is(t, 1e9, "a server was seen at")
+	expect.Equal(t, expect.Result(s.Presence.Grace(t.Context())).Value(t).Running, 2e9, "a grace period until")
+	left := s.Conn.Redis.TTL(t.Context(), s.Keys.FollowPrefix()+"2").Val()
 	expect.Compare(t, left, ">", 0)
 	expect.Compare(t, left, "<=", redisstate.FollowLife)
-	must(t, took(again.TakeName(t.Context(), presence.WorkerInfo{Name: "w"}, presence.PriorOwner{})))
-	must(t, again.ManagerHeartbeat(t.Context(), 1e9, 5))
+	must(t, took(again.Presence.TakeName(t.Context(), presence.WorkerInfo{Name: "w"}, presence.PriorOwner{})))
+	must(t, again.Presence.ManagerHeartbeat(t.Context(), 1e9, 5))
 	before = dump(t, s)
-	_, _, err = again.TakeName(t.Context(), presence.WorkerInfo{Name: "h", OverHTTP: true}, presence.PriorOwner{})
+	_, _, err = again.Presence.TakeName(t.Context(), presence.WorkerInfo{Name: "h", OverHTTP: true}, presence.PriorOwner{})
 	expect.FailsWith(t, err, conn.ErrFull)
-	_, err = again.Once(t.Context(), "once-k", "content", func() error { return nil })
+	_, err = again.Conn.Once(t.Context(), "once-k", "content", func() error { return nil })
 	expect.FailsWith(t, err, conn.ErrFull)
 	expect.Equal(t, changed(t, before, dump(t, s)), "", "what a client may write at will")
 }
@@ -198,12 +198,12 @@ func TestFullRedisStopsNoClaimHalfWay(t *testing.T) {
 	own := redistest.Start(t)
 	for name, prepare := range map[string]func(s *redisstate.Store, place string){
 		"an id without a task": func(s *redisstate.Store, place string) {
-			must(t, s.Redis.ZAdd(t.Context(), place, redis.Z{Score: 1, Member: "999"}).Err())
-			must(t, s.Redis.ZAdd(t.Context(), s.Keys.OpenSet("placed"), redis.Z{Score: 1, Member: "999"}).Err())
+			must(t, s.Conn.Redis.ZAdd(t.Context(), place, redis.Z{Score: 1, Member: "999"}).Err())
+			must(t, s.Conn.Redis.ZAdd(t.Context(), s.Keys.OpenSet("placed"), redis.Z{Score: 1, Member: "999"}).Err())
 		},
 		"tasks that another program has delayed": func(s *redisstate.Store, place string) {
 			for id := 1; id <= 3; id++ {
-				must(t, s.Redis.ZAdd(t.Context(), place, redis.Z{Score: 9e9, Member: id}).Err())
+				must(t, s.Conn.Redis.ZAdd(t.Context(), place, redis.Z{Score: 9e9, Member: id}).Err())
 			}
 		},
 	} {
@@ -218,7 +218,7 @@ func TestFullRedisStopsNoClaimHalfWay(t *testing.T) {
 			mustClaim(t, s, 1) // learns the requirement
 			prepare(s, s.Keys.OpenSet("default"))
 			before = worldOf(t, s)
-			must(t, s.Redis.ConfigSet(t.Context(), "maxmemory", full).Err())
+			must(t, s.Conn.Redis.ConfigSet(t.Context(), "maxmemory", full).Err())
 			ctx, stop := context.WithCancel(t.Context())
 			defer stop()
 			go func() {
@@ -229,7 +229,7 @@ func TestFullRedisStopsNoClaimHalfWay(t *testing.T) {
 				}
 			}()
 			_, err := s.Claim(ctx, redisstate.ClaimParams{Worker: "w", Most: 3, Lease: 60})
-			must(t, s.Redis.ConfigSet(t.Context(), "maxmemory", "0").Err())
+			must(t, s.Conn.Redis.ConfigSet(t.Context(), "maxmemory", "0").Err())
 			if full == "0" {
 				must(t, err)
 			}
@@ -253,7 +253,7 @@ func TestNewDoesNotNeedRedis(t *testing.T) {
 	s := expect.Result(redisstate.New(conntest.Config(t, proxy.Addr), redistest.Namespace(t), log)).Value(t)
 	t.Cleanup(func() { s.Close() })
 	var pings atomic.Int64
-	s.Redis.AddHook(observer(func(c redis.Cmder) {
+	s.Conn.Redis.AddHook(observer(func(c redis.Cmder) {
 		if c.Name() == "ping" {
 			pings.Add(1)
 		}
@@ -289,7 +289,7 @@ func TestTheFirstCallRefusesAnotherLayout(t *testing.T) {
 	t.Parallel()
 	ns := redistest.Namespace(t)
 	other := connect(t, redistest.Shared(t), ns)
-	must(t, other.Redis.Set(t.Context(), other.Keys.Schema(), 7, 0).Err())
+	must(t, other.Conn.Redis.Set(t.Context(), other.Keys.Schema(), 7, 0).Err())
 	s := expect.Result(redisstate.New(conntest.Config(t, redistest.Shared(t)), ns, quiet)).Value(t)
 	t.Cleanup(func() { s.Close() })
 	before := dump(t, other)
@@ -299,7 +299,7 @@ func TestTheFirstCallRefusesAnotherLayout(t *testing.T) {
 			_, err := s.Read(t.Context(), []int64{1}, redisstate.Want{Fields: redisstate.Rules})
 			return err
 		},
-		"heartbeat": func() error { return s.ServerHeartbeat(t.Context(), "s", 1e9) },
+		"heartbeat": func() error { return s.Presence.ServerHeartbeat(t.Context(), "s", 1e9) },
 	} {
 		var refused *conn.RefusedError
 		err := call()
@@ -307,6 +307,6 @@ func TestTheFirstCallRefusesAnotherLayout(t *testing.T) {
 		expect.Contains(t, err.Error(), "has layout version 7", name)
 	}
 	is(t, s, before)
-	must(t, other.Redis.Set(t.Context(), other.Keys.Schema(), conn.Schema, 0).Err())
+	must(t, other.Conn.Redis.Set(t.Context(), other.Keys.Schema(), conn.Schema, 0).Err())
 	expect.Result(s.Open(t.Context(), "m", define("x"))).OK(t, "after the layout was corrected")
 }

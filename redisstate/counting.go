@@ -12,19 +12,19 @@ import (
 func (s *Store) countOpened(definitions []task.Properties, o Outcome) {
 	for i := range definitions {
 		if o.Existing == nil || !o.Existing[i] {
-			s.Count(definitions[i].Queue, counts.TransitionName(rules.VerbOpen, task.Open), 1)
+			s.Counters.Count(definitions[i].Queue, counts.TransitionName(rules.VerbOpen, task.Open), 1)
 		}
 	}
 }
 
 // countClaims counts the claims of a call, and how long their tasks have waited.
 func (s *Store) countClaims(c *ClaimResult) {
-	s.SeeTime(c.Now)
+	s.Conn.SeeTime(c.Now)
 	for i := range c.Claims {
 		t := c.Claims[i].Task
-		s.Count(t.Queue, counts.TransitionName(rules.VerbClaim, task.Running), 1)
+		s.Counters.Count(t.Queue, counts.TransitionName(rules.VerbClaim, task.Running), 1)
 		if opened := t.Opened(); t.Round == 0 && opened > 0 {
-			s.CountSpan(t.Queue, counts.CountWait, c.Now.Sub(max(opened, t.StartAfter)))
+			s.Counters.CountSpan(t.Queue, counts.CountWait, c.Now.Sub(max(opened, t.StartAfter)))
 		}
 	}
 }
@@ -44,21 +44,21 @@ func (s *Store) countUnits(units []Unit, outcomes []Outcome) {
 
 func (s *Store) countMove(m *rules.Move) {
 	if kind := repaired(m); kind != "" {
-		s.Count("", counts.CountFind+kind, 1)
+		s.Counters.Count("", counts.CountFind+kind, 1)
 	}
 	name := counts.TransitionName(m.Verb, m.To)
 	if m.Repair || name == "" || m.From == m.To {
 		return
 	}
-	s.Count(m.Queue, name, 1)
+	s.Counters.Count(m.Queue, name, 1)
 	if m.Settles {
-		s.Count(m.Queue, counts.TransitionName(rules.VerbExecute, task.Executed), 1)
+		s.Counters.Count(m.Queue, counts.TransitionName(rules.VerbExecute, task.Executed), 1)
 	}
 	if m.Ran > 0 {
-		s.CountSpan(m.Queue, counts.CountRun, m.Ran)
+		s.Counters.CountSpan(m.Queue, counts.CountRun, m.Ran)
 	}
-	if end := cmp.Or(m.Ended, s.About()); m.Opened > 0 && end > 0 {
-		s.CountSpan(m.Queue, counts.CountLife, end.Sub(m.Opened))
+	if end := cmp.Or(m.Ended, s.Conn.About()); m.Opened > 0 && end > 0 {
+		s.Counters.CountSpan(m.Queue, counts.CountLife, end.Sub(m.Opened))
 	}
 }
 

@@ -73,10 +73,10 @@ func (s *Store) DanglingIDs(ctx context.Context, from IndexPage, most int64) (da
 
 func (s *Store) scanIndexes(ctx context.Context, from uint64) (indexes []index.Set, next uint64, err error) {
 	pattern := patternEscaper.Replace(s.Keys.Key("")) + "[gq][ru][oe][ue][pe]:*" // group:* and queue:*
-	found, next, err := s.Scan(ctx, "find groups and queues", func(r redis.Cmdable) *redis.ScanCmd {
+	found, next, err := s.Conn.Scan(ctx, "find groups and queues", func(r redis.Cmdable) *redis.ScanCmd {
 		return r.ScanType(ctx, from, pattern, keysScanned, "zset")
 	})
-	if s.MayNotScan(err) {
+	if s.Conn.MayNotScan(err) {
 		return nil, 0, nil
 	}
 	if err != nil {
@@ -99,7 +99,7 @@ func (s *Store) scanIndex(ctx context.Context, of index.Set, from uint64, most i
 	err error,
 ) {
 	key := of.Key(s.Keys)
-	scanned, next, err := s.Scan(ctx, "read the index "+strconv.Quote(key), func(r redis.Cmdable) *redis.ScanCmd {
+	scanned, next, err := s.Conn.Scan(ctx, "read the index "+strconv.Quote(key), func(r redis.Cmdable) *redis.ScanCmd {
 		return r.ZScan(ctx, key, from, "", most)
 	})
 	if err != nil && !conn.IsWrongType(err) { // the key may have changed its type since the scan
@@ -122,7 +122,7 @@ func (s *Store) scanIndex(ctx context.Context, of index.Set, from uint64, most i
 func (s *Store) danglingOf(ctx context.Context, of index.Set, ids []int64) ([]Finding, error) {
 	states, places := make([]*redis.StringCmd, len(ids)), make([]*redis.FloatCmd, len(ids))
 	key := of.Key(s.Keys)
-	err := s.Pipeline(ctx, "look up the tasks of the index "+strconv.Quote(key), func(p redis.Pipeliner) {
+	err := s.Conn.Pipeline(ctx, "look up the tasks of the index "+strconv.Quote(key), func(p redis.Pipeliner) {
 		for i, id := range ids {
 			states[i] = p.HGet(ctx, s.Keys.Task(id), "state")
 			places[i] = p.ZScore(ctx, key, strconv.FormatInt(id, 10))
@@ -165,7 +165,7 @@ func (s *Store) KeepIndexNames(ctx context.Context, page IndexPage) (IndexPage, 
 		e.Add(index.Set{OfQueue: ofQueue}.Key(s.Keys), page.named[ofQueue])
 		e.Count(namesChecked)
 		e.Strings(found)
-		reply, err := s.Run(ctx, "check the names of groups and queues", lua.IndexNames, []string{set}, e.All,
+		reply, err := s.Conn.Run(ctx, "check the names of groups and queues", lua.IndexNames, []string{set}, e.All,
 			conn.IsText)
 		if err != nil {
 			return page, err

@@ -28,7 +28,7 @@ func (s *Store) DueTasks(ctx context.Context, now task.Time, most int) (due []Du
 	})
 	for _, z := range found {
 		member, _ := z.Member.(string)
-		ids, err := s.SoundIDs(ctx, s.Keys.Due(), member)
+		ids, err := s.Conn.SoundIDs(ctx, s.Keys.Due(), member)
 		if err != nil {
 			return nil, err
 		}
@@ -44,7 +44,7 @@ func (s *Store) DueTasks(ctx context.Context, now task.Time, most int) (due []Du
 func (s *Store) NextDue(ctx context.Context) (next, now task.Time, err error) {
 	var first, check, coming, link *redis.ZSliceCmd
 	var clock *redis.TimeCmd
-	err = s.Pipeline(ctx, "read when the next task is due", func(p redis.Pipeliner) {
+	err = s.Conn.Pipeline(ctx, "read when the next task is due", func(p redis.Pipeliner) {
 		first, clock = p.ZRangeWithScores(ctx, s.Keys.Due(), 0, 0), p.Time(ctx)
 		check = p.ZRangeWithScores(ctx, s.Keys.Held(), 0, 0)
 		coming = p.ZRangeWithScores(ctx, s.Keys.Later(), 0, 0)

@@ -31,7 +31,7 @@ func (s *Store) HandleEndings(ctx context.Context) (int, error) {
 			endings = append(endings, &e)
 			continue
 		}
-		if err := s.BestEffort(ctx, readEnded,
+		if err := s.Conn.BestEffort(ctx, readEnded,
 			func(p redis.Pipeliner) { p.ZRem(ctx, s.Keys.Ended(), member) }); err != nil {
 			return 0, err
 		}

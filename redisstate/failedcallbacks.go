@@ -10,11 +10,11 @@ import (
 // given number. It removes records of tasks that have changed since.
 func (s *Store) FailedCallbacks(ctx context.Context, most int) (failed []callbacks.Failure, err error) {
 	for offset := int64(0); len(failed) < most; {
-		ids, err := s.GivenUp(ctx, offset, int64(min(most, maxTasksPerCall)))
+		ids, err := s.Callbacks.GivenUp(ctx, offset, int64(min(most, maxTasksPerCall)))
 		if err != nil || len(ids) == 0 {
 			return failed, err
 		}
-		records, err := s.Failures(ctx, ids...)
+		records, err := s.Callbacks.Failures(ctx, ids...)
 		if err != nil {
 			return nil, err
 		}
@@ -49,13 +49,13 @@ func (s *Store) currentFailures(ctx context.Context, records []callbacks.Failure
 		}
 		over = append(over, f.Task)
 	}
-	return current, s.EndFailures(ctx, over...)
+	return current, s.Callbacks.EndFailures(ctx, over...)
 }
 
 // CleanFailures removes some records of failed callbacks whose tasks have changed since. The cursor begins with 0, and
 // the next call continues at the cursor that is returned.
 func (s *Store) CleanFailures(ctx context.Context, cursor uint64) (next uint64, err error) {
-	records, next, err := s.ScanFailures(ctx, cursor)
+	records, next, err := s.Callbacks.ScanFailures(ctx, cursor)
 	if err != nil {
 		return cursor, err
 	}

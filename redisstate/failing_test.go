@@ -16,9 +16,9 @@ func fillFailing(t *testing.T, s *redisstate.Store, n int, held bool) {
 	for i := range n {
 		name := fmt.Sprint(i)
 		fields := []string{name, now + " " + now + " 1\np\nwhy\nw"}
-		expect.NoError(t, s.Redis.HSet(t.Context(), s.Keys.Failing(), fields).Err())
+		expect.NoError(t, s.Conn.Redis.HSet(t.Context(), s.Keys.Failing(), fields).Err())
 		if held {
-			expect.NoError(t, s.Redis.HSet(t.Context(), s.Keys.Paused(), task.SourceReason(name), now+" server").Err())
+			expect.NoError(t, s.Conn.Redis.HSet(t.Context(), s.Keys.Paused(), task.SourceReason(name), now+" server").Err())
 		}
 	}
 }
@@ -29,16 +29,16 @@ func TestFailingSourcesAreBounded(t *testing.T) {
 		for _, held := range []bool{false, true} {
 			fillFailing(t, s, 1000, held)
 			for _, name := range []string{"new", "newer"} {
-				expect.NoError(t, s.FailedToStart(t.Context(), "w", name, false, "p", "why"))
+				expect.NoError(t, s.Limits.FailedToStart(t.Context(), "w", name, false, "p", "why"))
 			}
-			all := expect.Result(s.Redis.HGetAll(t.Context(), s.Keys.Failing()).Result()).Value(t)
+			all := expect.Result(s.Conn.Redis.HGetAll(t.Context(), s.Keys.Failing()).Result()).Value(t)
 			expect.Compare(t, len(all), "<=", 1000, held)
 			expect.Equal(t, all["newer"] != "", !held)
 			if held {
-				expect.Len(t, expect.Result(s.HeldSources(t.Context())).Value(t), 1000)
+				expect.Len(t, expect.Result(s.Limits.HeldSources(t.Context())).Value(t), 1000)
 				expect.Len(t, all, 1000)
 			}
-			expect.NoError(t, s.Redis.Del(t.Context(), s.Keys.Failing()).Err())
+			expect.NoError(t, s.Conn.Redis.Del(t.Context(), s.Keys.Failing()).Err())
 		}
 	})
 }
@@ -50,7 +50,7 @@ func TestOneTrialOfAHeldSource(t *testing.T) {
 	ids := mustOpen(t, s, define("1"), define("2"), define("3"))
 	source := read(t, s, ids[0]).SourceName()
 	for _, worker := range []string{"v", "w"} {
-		expect.NoError(t, s.FailedToStart(t.Context(), worker, source, false, "p", "why"))
+		expect.NoError(t, s.Limits.FailedToStart(t.Context(), worker, source, false, "p", "why"))
 	}
 	expect.Len(t, claimAll(t, s, 3), 0)
 	expect.Equal(t, returnWaiting(t, s), 0)

@@ -27,7 +27,7 @@ func TestChangeOfATaskThatChangesMeanwhile(t *testing.T) {
 		return outcomes[0].Err
 	}
 	late, soon := task.Time(2e9), task.Time(1e9)
-	s.Redis.AddHook(once(func(c redis.Cmder) bool { return mentions(c, redisstate.FirstFields) }, func() { must(t, change(task.Changes{StartAfter: new(late.Std())})) }))
+	s.Conn.Redis.AddHook(once(func(c redis.Cmder) bool { return mentions(c, redisstate.FirstFields) }, func() { must(t, change(task.Changes{StartAfter: new(late.Std())})) }))
 	if err := change(task.Changes{EndBefore: new(soon.Std())}); err == nil {
 		got := read(t, s, 1)
 		t.Errorf("the task starts after %v and ends before %v", got.StartAfter, got.EndBefore)
@@ -47,7 +47,7 @@ func TestMoveOfATaskThatMovesBetweenTwoPieces(t *testing.T) {
 		mustExecute(t, s, c, rules.Result{Output: "o", Exit: "0"})
 	}
 	moves := []func(){func() { c = mustClaim(t, s, 1)[0] }, execute, func() { mustSettle(t, s, id) }}
-	s.Redis.AddHook(observer(func(c redis.Cmder) {
+	s.Conn.Redis.AddHook(observer(func(c redis.Cmder) {
 		sent := c.Args()[min(1, len(c.Args())-1)]
 		if namesRead := sent == lua.Names.Forms().Plain.Hash() || sent == lua.Names.Source(); namesRead && len(moves) > 0 {
 			move := moves[0]
@@ -73,16 +73,16 @@ func TestGiveUpWhileTasksEnd(t *testing.T) {
 	const tasks, ending = redisstate.MaxTasksPerCall + 100, 600
 	mustOpen(t, s, slices.Repeat([]task.Properties{define("a")}, tasks)...)
 	mustClaim(t, s, tasks)
-	_, since, err := s.TakeName(t.Context(), presence.WorkerInfo{Name: "w", Lease: 60}, presence.PriorOwner{})
+	_, since, err := s.Presence.TakeName(t.Context(), presence.WorkerInfo{Name: "w", Lease: 60}, presence.PriorOwner{})
 	must(t, err)
-	s.Redis.AddHook(once(func(c redis.Cmder) bool { return c.Name() == "zrange" }, func() {
-		must(t, s.Redis.ZRemRangeByRank(t.Context(), s.Keys.List(task.Running), 0, ending-1).Err())
+	s.Conn.Redis.AddHook(once(func(c redis.Cmder) bool { return c.Name() == "zrange" }, func() {
+		must(t, s.Conn.Redis.ZRemRangeByRank(t.Context(), s.Keys.List(task.Running), 0, ending-1).Err())
 	}))
 	n := expect.Result(s.GiveUp(t.Context(), "w", since)).Value(t)
 	expect.Compare(t, n, "<=", tasks)
 	now := expect.Result(s.Now(t.Context())).Value(t)
 	due := expect.Result(s.DueTasks(t.Context(), now, 2*tasks)).Value(t)
-	left := expect.Result(s.Redis.ZRange(t.Context(), s.Keys.List(task.Running), 0, -1).Result()).Value(t)
+	left := expect.Result(s.Conn.Redis.ZRange(t.Context(), s.Keys.List(task.Running), 0, -1).Result()).Value(t)
 	missing := 0
 	for _, id := range conn.IDsOf(left) {
 		if !slices.ContainsFunc(due, func(d redisstate.Due) bool { return d.ID == id }) {

@@ -173,7 +173,7 @@ func (s *Store) askFields(ctx context.Context, asked []question, long bool) ([]a
 	head := &conn.Args{All: []any{longestField, longestFact, fieldsPerCall}}
 	head.Flag(long)
 	head.Count(len(numbers))
-	reply, err := s.Run(ctx, readTasks, lua.Fields, keys, slices.Concat(head.All, sets.All, which), answersTo(asked))
+	reply, err := s.Conn.Run(ctx, readTasks, lua.Fields, keys, slices.Concat(head.All, sets.All, which), answersTo(asked))
 	return conn.List(reply), err
 }
 

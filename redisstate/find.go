@@ -76,7 +76,7 @@ func (s *Store) Find(ctx context.Context, of ListQuery, most int) (places []List
 		keys = append(keys, listRange.key)
 		args = append(args, listRange.score, listRange.member, listRange.stop)
 	}
-	reply, err := s.Run(ctx, "find tasks", lua.Find, keys, args, conn.ListOf(len(keys), len(keys), conn.ManyTexts))
+	reply, err := s.Conn.Run(ctx, "find tasks", lua.Find, keys, args, conn.ListOf(len(keys), len(keys), conn.ManyTexts))
 	if err != nil {
 		return nil, false, err
 	}

@@ -64,7 +64,7 @@ func TestFindPagesThroughEqualScores(t *testing.T) {
 		want = append(want, redisstate.ListEntry{score, member})
 	}
 	for state, members := range lists {
-		must(t, s.Redis.ZAdd(t.Context(), s.Keys.List(state), members...).Err())
+		must(t, s.Conn.Redis.ZAdd(t.Context(), s.Keys.List(state), members...).Err())
 	}
 	slices.SortFunc(want, redisstate.ListEntry.Compare)
 	for _, most := range []int{1, 7, 99, 399, 400, 5000} {
@@ -80,7 +80,7 @@ func TestFindBoundsByTime(t *testing.T) {
 		for i := range 10 {
 			for _, state := range []task.State{task.Open, task.Running} {
 				member := strconv.Itoa(100*len(state) + i) // ids from 400 are open, ids from 700 are running
-				must(t, s.Redis.ZAdd(t.Context(), s.Keys.List(state), redis.Z{Score: float64(1000 + i), Member: member}).Err())
+				must(t, s.Conn.Redis.ZAdd(t.Context(), s.Keys.List(state), redis.Z{Score: float64(1000 + i), Member: member}).Err())
 			}
 		}
 		running := []task.State{task.Running}
@@ -110,7 +110,7 @@ func TestFindMissesNoTaskOfAGroupThatMoves(t *testing.T) {
 	var want []int64
 	move := func(id int64, state task.State) {
 		z := redis.Z{Score: float64(index.GroupCode(state))*index.GroupIDs + float64(id), Member: strconv.FormatInt(id, 10)}
-		must(t, s.Redis.ZAdd(t.Context(), s.Keys.Group("g"), z).Err())
+		must(t, s.Conn.Redis.ZAdd(t.Context(), s.Keys.Group("g"), z).Err())
 	}
 	for id := int64(1); id <= 120; id++ {
 		want = append(want, id)
@@ -133,7 +133,7 @@ func TestFindMissesNoTaskOfAGroupThatMoves(t *testing.T) {
 func TestFindReturnsInvalidMembers(t *testing.T) {
 	s := newStore(t)
 	for _, member := range []string{"", " ", "x y", "007", "-5", "9", "\xff\x00", "zz"} {
-		must(t, s.Redis.ZAdd(t.Context(), s.Keys.List(task.Failed), redis.Z{Score: 5, Member: member}).Err())
+		must(t, s.Conn.Redis.ZAdd(t.Context(), s.Keys.List(task.Failed), redis.Z{Score: 5, Member: member}).Err())
 	}
 	for _, oldest := range []bool{true, false} {
 		found := walk(t, s, redisstate.ListQuery{States: []task.State{task.Failed}, OldestFirst: oldest}, 1, func() {})

@@ -182,7 +182,7 @@ func destination(m *rules.Move) string {
 
 // move makes one call of move.lua. It returns the same as transact.
 func (s *Store) move(ctx context.Context, who string, units []Unit, once bool) ([]Outcome, error) {
-	reply, err := s.CallOnce(ctx, lua.Move, s.moveKeys(ctx, &units[0].Moves[0]), once, outcomesOf(len(units)),
+	reply, err := s.Conn.CallOnce(ctx, lua.Move, s.moveKeys(ctx, &units[0].Moves[0]), once, outcomesOf(len(units)),
 		func(e *conn.Args) {
 			s.encodeMove(e, who, units)
 		})
@@ -198,7 +198,7 @@ func (s *Store) moveKeys(ctx context.Context, first *rules.Move) []string {
 		other = task.Archived
 	}
 	return append([]string{
-		s.Keys.Calls(s.Boot()), s.Keys.Due(), s.Keys.List(first.From), s.Keys.List(first.To), s.Keys.List(other),
+		s.Keys.Calls(s.Conn.Boot()), s.Keys.Due(), s.Keys.List(first.From), s.Keys.List(first.To), s.Keys.List(other),
 	}, s.wakeKeys(ctx, first.To)...)
 }
 

@@ -107,11 +107,11 @@ func (c Condition) unmet() error {
 // changeMark changes the mark of a group from one mark to another. It returns the mark that the group had. If this is
 // not the mark from, nothing has changed.
 func (s *Store) changeMark(ctx context.Context, group string, from, to task.GroupMark) (task.GroupMark, error) {
-	if err := s.Ready(ctx); err != nil {
+	if err := s.Conn.Ready(ctx); err != nil {
 		return "", err
 	}
-	keys := []string{s.Keys.Calls(s.Boot()), s.Keys.Groups(), s.Keys.Group(group)}
-	reply, err := s.CallOnce(ctx, lua.Marks, keys, true, conn.IsText,
+	keys := []string{s.Keys.Calls(s.Conn.Boot()), s.Keys.Groups(), s.Keys.Group(group)}
+	reply, err := s.Conn.CallOnce(ctx, lua.Marks, keys, true, conn.IsText,
 		func(e *conn.Args) { e.Add(group, string(from), string(to)) })
 	if conn.Unanswered(err) {
 		return "", err

@@ -65,11 +65,11 @@ func TestMarksVanish(t *testing.T) {
 	must(t, s.CloseGroup(t.Context(), "g"))
 	must(t, s.CloseGroup(t.Context(), "h"))
 	for i, id := range ids[:2] {
-		expect.Equal(t, s.Redis.HLen(t.Context(), s.Keys.Groups()).Val(), 2, "marks before task", i, "is removed")
+		expect.Equal(t, s.Conn.Redis.HLen(t.Context(), s.Keys.Groups()).Val(), 2, "marks before task", i, "is removed")
 		mustMove(t, s, id, rules.Cancel)
 		mustMove(t, s, id, rules.Remove)
 	}
-	expect.Equal(t, fmt.Sprint(s.Redis.HKeys(t.Context(), s.Keys.Groups()).Val()), "[h]", "marks of")
+	expect.Equal(t, fmt.Sprint(s.Conn.Redis.HKeys(t.Context(), s.Keys.Groups()).Val()), "[h]", "marks of")
 	mustOpen(t, s, grouped("g"))
 }
 
@@ -119,7 +119,7 @@ func TestDecide(t *testing.T) {
 func TestMarksOfAnotherType(t *testing.T) {
 	s := newStore(t)
 	ids := mustOpen(t, s, grouped("g"))
-	must(t, s.Redis.Set(t.Context(), s.Keys.Groups(), "text", 0).Err())
+	must(t, s.Conn.Redis.Set(t.Context(), s.Keys.Groups(), "text", 0).Err())
 	_, opening := s.Open(t.Context(), "m", grouped("g"))
 	for i, err := range []error{opening, s.CloseGroup(t.Context(), "g"), s.ExtendGroup(t.Context(), "g"), transaction(t, s, []task.Properties{grouped("g")}).Err} {
 		expect.Fails(t, err, s.Keys.Groups()+" is not a hash", "call", i)

@@ -28,7 +28,7 @@ func (s *Store) Groups(ctx context.Context, prefix, after string, most int) (gro
 	err error,
 ) {
 	most = min(max(most, 1), MaxGroups)
-	names, err := s.NamesAfter(ctx, readGroups, s.Keys.GroupNames(), prefix, after, most)
+	names, err := s.Counters.NamesAfter(ctx, readGroups, s.Keys.GroupNames(), prefix, after, most)
 	if err != nil || len(names) == 0 {
 		return nil, "", err
 	}
@@ -37,7 +37,7 @@ func (s *Store) Groups(ctx context.Context, prefix, after string, most int) (gro
 	}
 	marks := make([]*redis.StringCmd, len(names))
 	counts := make([]index.ReadCounts, len(names))
-	err = s.Pipeline(ctx, readGroups, func(p redis.Pipeliner) {
+	err = s.Conn.Pipeline(ctx, readGroups, func(p redis.Pipeliner) {
 		for i, name := range names {
 			marks[i] = p.HGet(ctx, s.Keys.Groups(), name)
 			counts[i] = index.CountIn(ctx, p, s.Keys.Group(name))

@@ -51,7 +51,7 @@ func TestGroups(t *testing.T) {
 		both := slices.Concat(groupList(t, s, "a"), groupList(t, s, "b"))
 		expect.Equal(t, fmt.Sprint(both), want, "after the removal of task", i)
 	}
-	expect.Equal(t, fmt.Sprint(s.Redis.ZRange(t.Context(), s.Keys.GroupNames(), 0, -1).Val()), "[t t/1 u]", "names")
+	expect.Equal(t, fmt.Sprint(s.Conn.Redis.ZRange(t.Context(), s.Keys.GroupNames(), 0, -1).Val()), "[t t/1 u]", "names")
 	mustOpen(t, s, grouped("b"))
 	expect.Equal(t, groupNames(t, s, "b"), "[b open 1]")
 }
@@ -60,8 +60,8 @@ func TestGroups(t *testing.T) {
 func TestGroupsWithHostileNames(t *testing.T) {
 	s := newStore(t)
 	for _, name := range []string{"a", "a\xff", "a\xffb", "b", "[x", "(", "+", "-", "ä b\n\x00", "\xff\xff"} {
-		s.Redis.ZAdd(t.Context(), s.Keys.GroupNames(), redis.Z{Member: name})
-		s.Redis.ZAdd(t.Context(), s.Keys.Group(name), redis.Z{Score: index.GroupScore(task.Failed, 7), Member: 7})
+		s.Conn.Redis.ZAdd(t.Context(), s.Keys.GroupNames(), redis.Z{Member: name})
+		s.Conn.Redis.ZAdd(t.Context(), s.Keys.Group(name), redis.Z{Score: index.GroupScore(task.Failed, 7), Member: 7})
 	}
 	for prefix, want := range map[string]string{
 		"a\xff": "[a\xff failed 1 a\xffb failed 1]", "\xff": "[\xff\xff failed 1]", "(": "[( failed 1]", "[": "[[x failed 1]", "+": "[+ failed 1]",
@@ -82,20 +82,20 @@ func TestGroupsWithHostileNames(t *testing.T) {
 func TestAuditKeepsNamesOfGroups(t *testing.T) {
 	onEach(t, func(t *testing.T, s *redisstate.Store) {
 		mustOpen(t, s, grouped("old"), grouped("kept"))
-		s.Redis.ZRem(t.Context(), s.Keys.GroupNames(), "old")
+		s.Conn.Redis.ZRem(t.Context(), s.Keys.GroupNames(), "old")
 		for i := range 2 * redisstate.NamesChecked {
-			s.Redis.ZAdd(t.Context(), s.Keys.GroupNames(), redis.Z{Member: fmt.Sprintf("gone%d", i)})
+			s.Conn.Redis.ZAdd(t.Context(), s.Keys.GroupNames(), redis.Z{Member: fmt.Sprintf("gone%d", i)})
 		}
 		expect.Equal(t, groupNames(t, s, ""), "[kept open 1]")
 		keepIndexNames(t, s)
-		expect.Equal(t, fmt.Sprint(s.Redis.ZRange(t.Context(), s.Keys.GroupNames(), 0, -1).Val()), "[kept old]", "names")
+		expect.Equal(t, fmt.Sprint(s.Conn.Redis.ZRange(t.Context(), s.Keys.GroupNames(), 0, -1).Val()), "[kept old]", "names")
 	})
 }
 
 // If another program has written the key of the names, no script refuses its tasks.
 func TestForeignNamesOfGroups(t *testing.T) {
 	s := newStore(t)
-	s.Redis.Set(t.Context(), s.Keys.GroupNames(), "x", 0)
+	s.Conn.Redis.Set(t.Context(), s.Keys.GroupNames(), "x", 0)
 	ids := mustOpen(t, s, grouped("g"))
 	transaction(t, s, []task.Properties{grouped("g")})
 	mustMove(t, s, ids[0], rules.Cancel)

@@ -45,8 +45,8 @@ func TestAllFailedGuardsAreNamed(t *testing.T) {
 		}
 		mustChange(t, s, ids[1], task.Changes{Input: new("other")})
 		mustMove(t, s, ids[2], rules.Cancel)
-		must(t, s.Redis.Del(t.Context(), s.Keys.Task(ids[3])).Err())
-		must(t, s.Redis.HSet(t.Context(), s.Keys.Task(ids[4]), "round", "7", "state", "a\tb\nc").Err())
+		must(t, s.Conn.Redis.Del(t.Context(), s.Keys.Task(ids[3])).Err())
+		must(t, s.Conn.Redis.HSet(t.Context(), s.Keys.Task(ids[4]), "round", "7", "state", "a\tb\nc").Err())
 		before := dump(t, s)
 		o := transaction(t, s, []task.Properties{define("next")}, guards...)
 		want := "[require task 2: it is open in round 0, revision 1 require task 3: it is expired in round 0 " +
@@ -115,7 +115,7 @@ func TestGuardsNameTheClaim(t *testing.T) {
 	s := newStore(t)
 	id := put(t, s, task.Succeeded)
 	guard := rules.Require(read(t, s, id))
-	must(t, s.Redis.HSet(t.Context(), s.Keys.Task(id), "0:claim", "another").Err())
+	must(t, s.Conn.Redis.HSet(t.Context(), s.Keys.Task(id), "0:claim", "another").Err())
 	expect.True(t, transaction(t, s, nil, guard).Err != nil, "the guard holds")
 }
 
@@ -142,7 +142,7 @@ func TestFollowUpsOfARound(t *testing.T) {
 	transaction(t, s, []task.Properties{define("x")}, expect.Result(rules.Cancel(read(t, s, 3))).Value(t))
 	expect.Equal(t, read(t, s, 3).Current().FollowUps, task.IDRange{}, "a transaction opens no follow-ups")
 	for _, text := range []string{"", "7", "7-", "-7", "x-y", "9-3", "0-4", "1-99999999999999", "1-9999999999999999999999", "1-2-3"} {
-		s.Redis.HSet(t.Context(), s.Keys.Task(2), "0:follow_ups", text)
+		s.Conn.Redis.HSet(t.Context(), s.Keys.Task(2), "0:follow_ups", text)
 		expect.Equal(t, read(t, s, 2).Current().FollowUps, task.IDRange{}, text)
 	}
 }

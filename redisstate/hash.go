@@ -240,7 +240,7 @@ func (s *Store) readInPieces(ctx context.Context, id int64, limit func(string) i
 	h, tooLong = task.Hash{}, map[string]int{}
 	for cursor := "0"; ; {
 		args := []any{cursor, namesPerScan, readAtOnce, fewNames}
-		reply, err := s.Run(ctx, readTasks, lua.Names, []string{s.Keys.Task(id)}, args,
+		reply, err := s.Conn.Run(ctx, readTasks, lua.Names, []string{s.Keys.Task(id)}, args,
 			conn.Tuple(conn.IsText, conn.ManyTexts))
 		if err != nil {
 			return nil, nil, err

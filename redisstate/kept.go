@@ -38,7 +38,7 @@ func (s *Store) Kept(ctx context.Context, workers []string) (all []Keeping, err 
 		var first *redis.StringSliceCmd
 		var plain *redis.ZSliceCmd
 		var clock *redis.TimeCmd
-		err := s.Pipeline(ctx, what, func(p redis.Pipeliner) {
+		err := s.Conn.Pipeline(ctx, what, func(p redis.Pipeliner) {
 			holder, clock = p.Get(ctx, s.Keys.Kept(name)), p.Time(ctx)
 			first, plain = p.ZRange(ctx, s.Keys.OpenSet(name), 0, 0), p.ZRangeWithScores(ctx, s.Keys.List(task.Open), 0, 0)
 		})

@@ -19,7 +19,9 @@ func keptWorker(t testing.TB, s *redisstate.Store, name string, free string, que
 }
 
 // minuteLater makes all open tasks look as if they had become due a minute earlier.
-func minuteLater(t testing.TB, s *redisstate.Store) { redistest.Age(t, s.Redis, s.Keys.Key(""), 61) }
+func minuteLater(t testing.TB, s *redisstate.Store) {
+	redistest.Age(t, s.Conn.Redis, s.Keys.Key(""), 61)
+}
 
 // small opens tasks that fit everywhere.
 func small(t testing.TB, s *redisstate.Store, n int) {
@@ -60,7 +62,7 @@ func TestKeptWorkerIsReleased(t *testing.T) {
 		minuteLater(t, s)
 		expect.Len(t, keptWorker(t, s, "a", "cpus=2").Claims, 0)
 		expect.Equal(t, requests(keptWorker(t, s, "b", "cpus=2")), []string{"cpus=1"})
-		expect.NoError(t, s.Redis.Del(t.Context(), s.Keys.Kept("resources=cpus:80000")).Err())
+		expect.NoError(t, s.Conn.Redis.Del(t.Context(), s.Keys.Kept("resources=cpus:80000")).Err())
 		expect.Len(t, keptWorker(t, s, "b", "cpus=2").Claims, 0, "a has not claimed for a minute")
 		expect.Equal(t, claimedIDs(keptWorker(t, s, "c", "cpus=8")), []int64{big})
 		expect.True(t, keptWorker(t, s, "b", "cpus=2").More, "b may serve its other queues now")
@@ -128,13 +130,13 @@ func TestUnsuitableTaskKeepsNoWorker(t *testing.T) {
 		mustOpen(t, s, asking(t, "cpus=9"))
 		mustOpen(t, s, asking(t, "tpus=1"))
 		excluded := mustOpen(t, s, asking(t, "cpus=7"))[0]
-		expect.NoError(t, s.Redis.HSet(t.Context(), s.Keys.Task(excluded), "not_on", "a").Err())
+		expect.NoError(t, s.Conn.Redis.HSet(t.Context(), s.Keys.Task(excluded), "not_on", "a").Err())
 		small(t, s, 5)
 		for range 2 {
 			expect.Equal(t, requests(keptWorker(t, s, "a", "cpus=2")), []string{"cpus=1"})
 			minuteLater(t, s)
 		}
-		expect.Equal(t, expect.Result(s.Redis.Exists(t.Context(), s.Keys.KeptBy("a")).Result()).Value(t), 0)
+		expect.Equal(t, expect.Result(s.Conn.Redis.Exists(t.Context(), s.Keys.KeptBy("a")).Result()).Value(t), 0)
 	})
 }
 
@@ -186,12 +188,12 @@ func TestForeignKeepings(t *testing.T) {
 		for _, text := range []string{"", "x", "1 b", "nan a"} {
 			big := mustOpen(t, s, asking(t, "cpus=8"))[0]
 			id := mustOpen(t, s, asking(t, "cpus=1"))
-			must(t, s.Redis.MSet(t.Context(), s.Keys.Kept("resources=cpus:80000"), text, s.Keys.KeptBy("b"), "resources=cpus:80000").Err())
+			must(t, s.Conn.Redis.MSet(t.Context(), s.Keys.Kept("resources=cpus:80000"), text, s.Keys.KeptBy("b"), "resources=cpus:80000").Err())
 			expect.Equal(t, claimedIDs(keptWorker(t, s, "b", "cpus=2")), id, text)
 			mustMove(t, s, big, rules.Cancel)
 		}
-		must(t, s.Redis.Del(t.Context(), s.Keys.KeptBy("a")).Err())
-		must(t, s.Redis.HSet(t.Context(), s.Keys.KeptBy("a"), "not", "a string").Err())
+		must(t, s.Conn.Redis.Del(t.Context(), s.Keys.KeptBy("a")).Err())
+		must(t, s.Conn.Redis.HSet(t.Context(), s.Keys.KeptBy("a"), "not", "a string").Err())
 		id := mustOpen(t, s, asking(t, "cpus=1"))
 		expect.Equal(t, claimedIDs(keptWorker(t, s, "a", "cpus=2")), id)
 	})
@@ -205,13 +207,13 @@ func TestKeptForAnHour(t *testing.T) {
 		minuteLater(t, s)
 		expect.True(t, keptWorker(t, s, "a", "cpus=2").Kept)
 		key := s.Keys.Kept("resources=cpus:80000")
-		must(t, s.Redis.Set(t.Context(), key, clockOf(t, s).Add(-3601).String()+" a", 0).Err())
+		must(t, s.Conn.Redis.Set(t.Context(), key, clockOf(t, s).Add(-3601).String()+" a", 0).Err())
 		c := keptWorker(t, s, "a", "cpus=2")
 		expect.Len(t, c.Claims, 0)
 		expect.True(t, c.More, "the next claim gets the other tasks")
 		for _, worker := range []string{"a", "b"} {
 			expect.Equal(t, requests(keptWorker(t, s, worker, "cpus=2")), []string{"cpus=1"}, worker)
 		}
-		expect.Compare(t, s.Redis.TTL(t.Context(), key).Val().Seconds(), ">", 500)
+		expect.Compare(t, s.Conn.Redis.TTL(t.Context(), key).Val().Seconds(), ">", 500)
 	})
 }

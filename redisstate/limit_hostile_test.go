@@ -129,7 +129,7 @@ func TestRateAndNumber(t *testing.T) {
 	expect.Equal(t, returnWaiting(t, s), 1, "the free place was not used")
 	expect.Len(t, claimAll(t, s, 10), 1, "the free place was not used")
 	mustLimit(t, s, "db", running(9)) // without the rate
-	expect.Equal(t, s.Redis.Exists(t.Context(), s.Keys.Starts("db")).Val(), 0, "the starts are still stored")
+	expect.Equal(t, s.Conn.Redis.Exists(t.Context(), s.Keys.Starts("db")).Val(), 0, "the starts are still stored")
 	expect.Equal(t, returnWaiting(t, s), 1, "the new limit has no effect")
 	expect.Len(t, claimAll(t, s, 10), 1, "the new limit has no effect")
 }
@@ -191,7 +191,7 @@ func TestHostileWaitingTasks(t *testing.T) {
 	ids := mustOpen(t, s, all...)
 	claimAll(t, s, 10)
 	for i, place := range others {
-		s.Redis.HSet(t.Context(), s.Keys.Task(ids[i]), "place", place)
+		s.Conn.Redis.HSet(t.Context(), s.Keys.Task(ids[i]), "place", place)
 	}
 	n := 0
 	for range ids { // at most one at a time, so each task at the head is met
@@ -206,7 +206,7 @@ func TestHostileWaitingTasks(t *testing.T) {
 func TestLongerRate(t *testing.T) {
 	onEach(t, func(t *testing.T, s *redisstate.Store) {
 		rate := func(per task.Seconds) task.Limit { return task.Limit{Starts: 1, Per: per.Std()} }
-		kept := func() float64 { return s.Redis.TTL(t.Context(), s.Keys.Starts("db")).Val().Seconds() }
+		kept := func() float64 { return s.Conn.Redis.TTL(t.Context(), s.Keys.Starts("db")).Val().Seconds() }
 		mustLimit(t, s, "db", rate(0.001))
 		mustOpen(t, s, limitedBy("db"), limitedBy("db"))
 		got := claimAll(t, s, 10)
@@ -299,7 +299,7 @@ func TestWaitingTaskByHand(t *testing.T) {
 	expect.True(t, !x.WaitsForLimit(), "the retried task is in", x.PlacedIn)
 	change(ids[4], task.Changes{StartAfter: new(task.Time(9e9).Std())}, "default")
 	expect.Equal(t, claimAll(t, s, 10), ids[:1], "claimed")
-	must(t, s.RemoveLimit(t.Context(), "db"))
+	must(t, s.Limits.RemoveLimit(t.Context(), "db"))
 	if n := returnWaiting(t, s); n != 1 { // the fourth
 		t.Errorf("%d tasks returned", n)
 	}
@@ -314,10 +314,10 @@ func TestAuditRepairsLimits(t *testing.T) {
 		ids := mustOpen(t, s, limitedBy("db"), limitedBy("db"), limitedBy("db"))
 		claimAll(t, s, 10)
 		for _, spoil := range []func(){
-			func() { s.Redis.Del(t.Context(), s.Keys.Limited("db")) },
-			func() { s.Redis.Del(t.Context(), s.Keys.Held()) },
-			func() { s.Redis.Del(t.Context(), s.Keys.OpenSet("limit=db")) },
-			func() { s.Redis.HSet(t.Context(), s.Keys.Task(ids[1]), "place", "limit=other") },
+			func() { s.Conn.Redis.Del(t.Context(), s.Keys.Limited("db")) },
+			func() { s.Conn.Redis.Del(t.Context(), s.Keys.Held()) },
+			func() { s.Conn.Redis.Del(t.Context(), s.Keys.OpenSet("limit=db")) },
+			func() { s.Conn.Redis.HSet(t.Context(), s.Keys.Task(ids[1]), "place", "limit=other") },
 		} {
 			spoil()
 			findings := expect.Result(s.Check(t.Context())).Value(t)
@@ -341,8 +341,8 @@ func TestLimitKeysOfWrongTypes(t *testing.T) {
 				mustOpen(t, s, limitedBy("db"), limitedBy("db"), limitedBy("db"))
 				first := mustClaim(t, s, 10)
 				expect.MustLen(t, first, 1, "were claimed")
-				s.Redis.Del(t.Context(), s.Keys.Key(key))
-				s.Redis.Set(t.Context(), s.Keys.Key(key), "x", 0)
+				s.Conn.Redis.Del(t.Context(), s.Keys.Key(key))
+				s.Conn.Redis.Set(t.Context(), s.Keys.Key(key), "x", 0)
 				mustOpen(t, s, limitedBy("db"), define("plain"))
 				before := dump(t, s)
 				c, err := s.Claim(t.Context(), redisstate.ClaimParams{Worker: "w", Most: 10, Lease: 60})
@@ -357,8 +357,8 @@ func TestLimitKeysOfWrongTypes(t *testing.T) {
 					expect.Len(t, c.Claims, 1)
 				}
 				mustExecute(t, s, first[0], rules.Result{Exit: "0"})
-				s.ReturnHeld(t.Context())
-				s.Redis.Del(t.Context(), s.Keys.Key(key))
+				s.Limits.ReturnHeld(t.Context())
+				s.Conn.Redis.Del(t.Context(), s.Keys.Key(key))
 				findings := expect.Result(s.Check(t.Context())).Value(t)
 				expect.Result(s.Repair(t.Context(), "test", findings)).OK(t)
 				mustBeSound(t, s)
@@ -381,14 +381,14 @@ func TestPlaceOfAWrongTypeHoldsOnlyItsTasks(t *testing.T) {
 	claimFor(t, s, 9, offerOf("a", "b"))
 	mustLimit(t, s, "a", running(1))
 	mustLimit(t, s, "b", running(1))
-	must(t, s.Redis.Set(t.Context(), s.Keys.OpenSet("queue=a"), "x", 0).Err())
+	must(t, s.Conn.Redis.Set(t.Context(), s.Keys.OpenSet("queue=a"), "x", 0).Err())
 	n, err := returnAll(t, s)
 	expect.Equal(t, n, 1)
 	expect.Fails(t, err, "queue=a", n)
 	expect.Equal(t, claimedIDs(claimFor(t, s, 9, offerOf("b"))), ids[1:], "claimed")
 	expect.Len(t, heldDue(t, s), 0)
-	must(t, s.Redis.Del(t.Context(), s.Keys.OpenSet("queue=a")).Err())
-	must(t, s.Redis.ZAdd(t.Context(), s.Keys.Held(), redis.Z{Score: 1, Member: "limit=a"}).Err())
+	must(t, s.Conn.Redis.Del(t.Context(), s.Keys.OpenSet("queue=a")).Err())
+	must(t, s.Conn.Redis.ZAdd(t.Context(), s.Keys.Held(), redis.Z{Score: 1, Member: "limit=a"}).Err())
 	expect.Equal(t, returnWaiting(t, s), 1, "tasks returned at last")
 	mustBeSound(t, s)
 }
@@ -403,7 +403,7 @@ func TestInvalidLimit(t *testing.T) {
 			"at_most=-1": 0, "odd": 0, "at_most=1e9": 0, "rate=10": 0, "rate=x/1": 0, "at_most=2 rate=1/": 0,
 		} {
 			mustOpen(t, s, limitedBy(limit), limitedBy(limit))
-			s.Redis.HSet(t.Context(), s.Keys.Limits(), limit, limit)
+			s.Conn.Redis.HSet(t.Context(), s.Keys.Limits(), limit, limit)
 			expect.Compare(t, len(claimAll(t, s, 10)), "<=", most, limit)
 			expect.Equal(t, returnWaiting(t, s), 0, limit)
 			expect.Compare(t, len(claimAll(t, s, 10)), "<=", most, limit)
@@ -482,7 +482,7 @@ func TestManyKeys(t *testing.T) {
 	for range keys / atOnce {
 		expect.MustTrue(t, returnWaiting(t, s) <= 0)
 	}
-	last := s.Redis.ZRevRangeWithScores(t.Context(), s.Keys.Held(), 0, 0).Val()[0]
+	last := s.Conn.Redis.ZRevRangeWithScores(t.Context(), s.Keys.Held(), 0, 0).Val()[0]
 	expect.True(t, last.Score <= float64(clock.now.Unix()+60), "the last check is at", last.Score)
 	for _, c := range claims {
 		mustExecute(t, s, c, rules.Result{Exit: "0"})
@@ -492,7 +492,7 @@ func TestManyKeys(t *testing.T) {
 		n += returnWaiting(t, s)
 	}
 	expect.Equal(t, n, keys)
-	expect.Equal(t, s.Redis.ZCard(t.Context(), s.Keys.Held()).Val(), 0, n, "tasks returned")
+	expect.Equal(t, s.Conn.Redis.ZCard(t.Context(), s.Keys.Held()).Val(), 0, n, "tasks returned")
 }
 
 // If workers claim a returned task late, the server checks the key again when the rate allows the next start.
@@ -506,11 +506,11 @@ func TestLateStartOfARate(t *testing.T) {
 		expect.MustEqual(t, claimedIDs(claimFor(t, s, 9, offerOf(class.DefaultQueue))), []int64{want}, "claimed", want)
 	}
 	claim(1)
-	must(t, s.Redis.Del(t.Context(), s.Keys.Key("starts:k")).Err()) // as if 100 s had passed
+	must(t, s.Conn.Redis.Del(t.Context(), s.Keys.Key("starts:k")).Err()) // as if 100 s had passed
 	returnWaiting(t, s)
-	must(t, s.Redis.ZAdd(t.Context(), s.Keys.Held(), redis.Z{Score: 9e9, Member: "limit=k"}).Err())
+	must(t, s.Conn.Redis.ZAdd(t.Context(), s.Keys.Held(), redis.Z{Score: 9e9, Member: "limit=k"}).Err())
 	claim(2)
-	due := task.Time(s.Redis.ZScore(t.Context(), s.Keys.Held(), "limit=k").Val())
+	due := task.Time(s.Conn.Redis.ZScore(t.Context(), s.Keys.Held(), "limit=k").Val())
 	expect.True(t, due <= clockOf(t, s).Add(100), "the server checks the key at", due)
 }
 
@@ -524,12 +524,12 @@ func TestForeignLimits(t *testing.T) {
 			mustOpen(t, s, d, d, d)
 			mustLimit(t, s, "k", task.Limit{AtMost: 0})
 			claimFor(t, s, 9, offerOf(class.DefaultQueue)) // now the tasks wait
-			must(t, s.Redis.HSet(t.Context(), s.Keys.Limits(), "k", limit).Err())
-			must(t, s.Redis.ZAdd(t.Context(), s.Keys.Held(), redis.Z{Score: 1, Member: "limit=k"}).Err())
+			must(t, s.Conn.Redis.HSet(t.Context(), s.Keys.Limits(), "k", limit).Err())
+			must(t, s.Conn.Redis.ZAdd(t.Context(), s.Keys.Held(), redis.Z{Score: 1, Member: "limit=k"}).Err())
 			returned := returnWaiting(t, s)
 			expect.Len(t, claimFor(t, s, 9, offerOf(class.DefaultQueue)).Claims, returned, "tasks … were claimed")
-			must(t, s.RemoveLimit(t.Context(), "k"))
-			expect.True(t, !s.Redis.HExists(t.Context(), s.Keys.Limits(), "k").Val(), "the limit is still there")
+			must(t, s.Limits.RemoveLimit(t.Context(), "k"))
+			expect.True(t, !s.Conn.Redis.HExists(t.Context(), s.Keys.Limits(), "k").Val(), "the limit is still there")
 		})
 	}
 }

@@ -25,7 +25,7 @@ func limitedBy(key string) task.Properties {
 
 func mustLimit(t testing.TB, s *redisstate.Store, key string, limit task.Limit) {
 	t.Helper()
-	must(t, s.SetLimit(t.Context(), key, limit))
+	must(t, s.Limits.SetLimit(t.Context(), key, limit))
 }
 
 func running(n int) task.Limit { return task.Limit{AtMost: n} }
@@ -52,7 +52,7 @@ func returnWaiting(t testing.TB, s *redisstate.Store) int {
 func returnAll(t testing.TB, s *redisstate.Store) (returned int, failed error) {
 	t.Helper()
 	for more := true; more; {
-		n, again, err := s.ReturnHeld(t.Context())
+		n, again, err := s.Limits.ReturnHeld(t.Context())
 		if returned, more = returned+n, again; err != nil {
 			failed = err
 		}
@@ -65,12 +65,12 @@ func heldDue(t testing.TB, s *redisstate.Store) []string {
 	t.Helper()
 	until := expect.Result(s.Now(t.Context())).Value(t).String()
 	due := redis.ZRangeArgs{Key: s.Keys.Held(), ByScore: true, Start: "-inf", Stop: until}
-	return expect.Result(s.Redis.ZRangeArgs(t.Context(), due).Result()).Value(t)
+	return expect.Result(s.Conn.Redis.ZRangeArgs(t.Context(), due).Result()).Value(t)
 }
 
 func useOf(t testing.TB, s *redisstate.Store, key string) task.LimitUse {
 	t.Helper()
-	uses := expect.Result(s.LimitUses(t.Context(), key)).Value(t)
+	uses := expect.Result(s.Limits.LimitUses(t.Context(), key)).Value(t)
 	return uses[0]
 }
 
@@ -103,7 +103,7 @@ func TestLimitAtMost(t *testing.T) {
 		mustLimit(t, s, "other", running(1)) // one task of this key runs since before the limit
 		mustOpen(t, s, limitedBy("other"))
 		expect.Len(t, claimAll(t, s, 10), 0, "the new limit does not count the running tasks … were claimed")
-		must(t, s.RemoveLimit(t.Context(), "db"))
+		must(t, s.Limits.RemoveLimit(t.Context(), "db"))
 		returnWaiting(t, s)
 		expect.Equal(t, claimAll(t, s, 10), []int64{later}, "without a limit … were claimed", later)
 		mustBeSound(t, s)
@@ -156,8 +156,8 @@ func TestPlacesComeBack(t *testing.T) {
 		"moved by another program": func(t *testing.T, s *redisstate.Store, c redisstate.Claim) {
 			mustExecute(t, s, c, rules.Result{Exit: "0"})
 			mustSettle(t, s, c.Task.ID)
-			s.Redis.ZAdd(t.Context(), s.Keys.Limited("db"), redis.Z{Member: 1, Score: 1})
-			s.Redis.ZAdd(t.Context(), s.Keys.Held(), redis.Z{Member: "limit=db", Score: 1}) // the time of the next check
+			s.Conn.Redis.ZAdd(t.Context(), s.Keys.Limited("db"), redis.Z{Member: 1, Score: 1})
+			s.Conn.Redis.ZAdd(t.Context(), s.Keys.Held(), redis.Z{Member: "limit=db", Score: 1}) // the time of the next check
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -168,7 +168,7 @@ func TestPlacesComeBack(t *testing.T) {
 				expect.MustLen(t, claims, 1, "were claimed")
 				returnWaiting(t, s) // the next check is later
 				end(t, s, claims[0])
-				left := s.Redis.ZCard(t.Context(), s.Keys.Limited("db")).Val()
+				left := s.Conn.Redis.ZCard(t.Context(), s.Keys.Limited("db")).Val()
 				if left != 0 {
 					expect.Equal(t, name, "moved by another program", "the limit still counts the task")
 				}
@@ -204,12 +204,12 @@ func TestHostileLimitKeys(t *testing.T) {
 		mustBeSound(t, s)
 	}
 	for _, key := range []string{"", "a\nb", "a\x00b", strings.Repeat("k", 201), "\xff"} {
-		expect.Fails(t, s.SetLimit(t.Context(), key, running(1)), "", "a limit for the key", key, "was accepted")
+		expect.Fails(t, s.Limits.SetLimit(t.Context(), key, running(1)), "", "a limit for the key", key, "was accepted")
 		if d := limitedBy(key); key != "" && d.Validate() == nil {
 			t.Errorf("a task with the key %q was accepted", key)
 		}
 	}
-	all := expect.Result(s.Limits(t.Context())).Value(t)
+	all := expect.Result(s.Limits.Limits(t.Context())).Value(t)
 	expect.Len(t, all, 11)
 	expect.True(t, slices.IsSortedFunc(all, func(a, b task.LimitUse) int { return strings.Compare(a.Key, b.Key) }), "limits", all)
 	for _, u := range all {
@@ -226,9 +226,9 @@ func TestTooManyLimits(t *testing.T) {
 		fields = append(fields, fmt.Sprint("k", i), "at_most=1")
 	}
 	for page := range slices.Chunk(fields, 2000) {
-		must(t, s.Redis.HSet(t.Context(), s.Keys.Limits(), page...).Err())
+		must(t, s.Conn.Redis.HSet(t.Context(), s.Keys.Limits(), page...).Err())
 	}
-	expect.Fails(t, s.SetLimit(t.Context(), "more", running(1)), "more than 10000", "one limit more")
+	expect.Fails(t, s.Limits.SetLimit(t.Context(), "more", running(1)), "more than 10000", "one limit more")
 	mustLimit(t, s, "k5", running(2))
-	expect.Len(t, expect.Result(s.Limits(t.Context())).Value(t), task.MaxLimits, "limits")
+	expect.Len(t, expect.Result(s.Limits.Limits(t.Context())).Value(t), task.MaxLimits, "limits")
 }

@@ -128,7 +128,7 @@ func (s *Store) linkArgs() *conn.Args {
 // callLink calls link.lua, and returns the answers of its first operations: at least one.
 func (s *Store) callLink(ctx context.Context, e *conn.Args, operations int) ([]string, error) {
 	keys := []string{s.Keys.Due(), s.Keys.Ended(), s.Keys.AwaitedGroups(), s.Keys.Groups(), s.Keys.Unlinked()}
-	reply, err := s.Run(ctx, "link tasks", lua.Link, keys, e.All, conn.LinesOf(1, operations))
+	reply, err := s.Conn.Run(ctx, "link tasks", lua.Link, keys, e.All, conn.LinesOf(1, operations))
 	if err != nil {
 		return nil, err
 	}
@@ -146,7 +146,7 @@ func (s *Store) LinkWaiting(ctx context.Context) (int, error) {
 	if err != nil || len(members) == 0 {
 		return 0, err
 	}
-	ids, err := s.SoundIDs(ctx, s.Keys.Unlinked(), members...)
+	ids, err := s.Conn.SoundIDs(ctx, s.Keys.Unlinked(), members...)
 	if err != nil {
 		return 0, err
 	}

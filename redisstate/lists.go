@@ -33,7 +33,7 @@ func (s *Store) Counts(ctx context.Context, groups ...string) (task.Counts, erro
 		keys = append(keys, s.Keys.List(rules.Placed))
 		numbers++
 	}
-	reply, err := s.Run(ctx, "count tasks", lua.Counts, keys, ranges, conn.ListOf(numbers, numbers, conn.IsNumber))
+	reply, err := s.Conn.Run(ctx, "count tasks", lua.Counts, keys, ranges, conn.ListOf(numbers, numbers, conn.IsNumber))
 	if err != nil {
 		return nil, err
 	}
@@ -67,7 +67,7 @@ func (s *Store) List(ctx context.Context, of task.State, group string, offset, m
 // Between counts the tasks that entered one of the given states between two times, and are still in that state.
 func (s *Store) Between(ctx context.Context, from, to task.Time, states ...task.State) (int64, error) {
 	var counts []*redis.IntCmd
-	err := s.Pipeline(ctx, "count tasks by time", func(p redis.Pipeliner) {
+	err := s.Conn.Pipeline(ctx, "count tasks by time", func(p redis.Pipeliner) {
 		counts = nil
 		for _, state := range states {
 			for _, list := range rules.ListsOf(state) {

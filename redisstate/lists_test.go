@@ -120,7 +120,7 @@ func TestMemoryOf(t *testing.T) {
 
 func infoOf(t *testing.T, s *redisstate.Store) conn.Info {
 	t.Helper()
-	return expect.Result(s.Info(t.Context())).Value(t)
+	return expect.Result(s.Conn.Info(t.Context())).Value(t)
 }
 
 func TestBetween(t *testing.T) {
@@ -129,7 +129,7 @@ func TestBetween(t *testing.T) {
 		task.Open: {1000, 900.5, 100000000000}, task.Failed: {1000}, task.Succeeded: {2000, 2001},
 	} {
 		for i, score := range scores {
-			must(t, s.Redis.ZAdd(t.Context(), s.Keys.List(list), redis.Z{Score: score, Member: string(list) + strconv.Itoa(i)}).Err())
+			must(t, s.Conn.Redis.ZAdd(t.Context(), s.Keys.List(list), redis.Z{Score: score, Member: string(list) + strconv.Itoa(i)}).Err())
 		}
 	}
 	expect.Result(s.Between(t.Context(), 1000, 2000, task.Failed, task.Succeeded)).Is(t, 2, "Between counts … failed and succeeded tasks")

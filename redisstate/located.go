@@ -33,7 +33,7 @@ func (s *Store) inPlace(ctx context.Context, all []rules.Placement) ([]bool, err
 			e.All = append(e.All, t.ID, t.OpenPlace())
 			e.Flag(t.MustLink())
 		}
-		reply, err := s.Run(ctx, "read the places of open tasks", lua.Located, []string{s.Keys.List(task.Open)}, e.All,
+		reply, err := s.Conn.Run(ctx, "read the places of open tasks", lua.Located, []string{s.Keys.List(task.Open)}, e.All,
 			conn.ListOf(len(some), len(some), conn.IsNumber))
 		if err != nil {
 			return in, err

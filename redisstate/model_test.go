@@ -318,15 +318,15 @@ return n`
 
 // limitKey sets or removes the limit of a key.
 func (p *player) limitKey(ctx context.Context) {
-	p.must(p.s.SetLimit(ctx, "fixed", task.Limit{AtMost: fixedLimit}))
+	p.must(p.s.Limits.SetLimit(ctx, "fixed", task.Limit{AtMost: fixedLimit}))
 	key := limitedKeys[p.rand.IntN(2)]
 	switch p.rand.IntN(3) {
 	case 0:
-		p.must(p.s.RemoveLimit(ctx, key))
+		p.must(p.s.Limits.RemoveLimit(ctx, key))
 	case 1:
-		p.must(p.s.SetLimit(ctx, key, task.Limit{Starts: 1 + p.rand.IntN(3), Per: task.Seconds(0.01).Std()}))
+		p.must(p.s.Limits.SetLimit(ctx, key, task.Limit{Starts: 1 + p.rand.IntN(3), Per: task.Seconds(0.01).Std()}))
 	default:
-		p.must(p.s.SetLimit(ctx, key, task.Limit{AtMost: p.rand.IntN(4)}))
+		p.must(p.s.Limits.SetLimit(ctx, key, task.Limit{AtMost: p.rand.IntN(4)}))
 	}
 }
 
@@ -397,7 +397,7 @@ func (p *player) claim(ctx context.Context) {
 	running := useOf(p.t, p.s, "fixed").Running
 	if !conntest.OnEmbedded(p.t) { // the embedded Redis runs no scripts but those of TDF
 		list := []string{p.s.Keys.List(task.Running)}
-		running, err = p.s.Redis.Eval(ctx, countFixed, list, p.s.Keys.TaskPrefix()).Int()
+		running, err = p.s.Conn.Redis.Eval(ctx, countFixed, list, p.s.Keys.TaskPrefix()).Int()
 		p.must(err)
 	}
 	expect.Compare(p.t, running, "<=", fixedLimit)

@@ -114,12 +114,12 @@ func (p *player) pause(ctx context.Context) {
 	what := pausable[p.rand.IntN(len(pausable))]
 	p.paused = slices.DeleteFunc(p.paused, func(x task.Pausable) bool { return x == what })
 	if p.chance(40) {
-		_, err := p.s.Pause(ctx, "player", what)
+		_, err := p.s.Limits.Pause(ctx, "player", what)
 		p.must(err)
 		p.paused = append(p.paused, what)
 		return
 	}
-	_, err := p.s.Resume(ctx, "player", what)
+	_, err := p.s.Limits.Resume(ctx, "player", what)
 	p.must(err)
 }
 

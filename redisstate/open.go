@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/redis/go-redis/v9"
+
 	"github.com/tdf-framework/tdf/internal/rules"
 	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate/conn"
@@ -17,10 +18,10 @@ import (
 
 // CheckNamed checks that the stored programs and the blobs that new tasks name are stored, and renews their last use.
 func (s *Store) CheckNamed(ctx context.Context, definitions []task.Properties) error {
-	if err := s.CheckPrograms(ctx, definitions); err != nil {
+	if err := s.Programs.CheckPrograms(ctx, definitions); err != nil {
 		return err
 	}
-	return s.CheckBlobs(ctx, definitions)
+	return s.Blobs.CheckBlobs(ctx, definitions)
 }
 
 // An Opened is the answer to one definition.
@@ -127,24 +128,24 @@ func (s *Store) openCall(who string, on Condition, definitions []task.Properties
 }
 
 func (s *Store) openAtOnce(ctx context.Context, call openCall) ([]int64, error) {
-	if err := s.Ready(ctx); err != nil {
+	if err := s.Conn.Ready(ctx); err != nil {
 		return nil, err
 	}
 	maxTasks, err := s.maxTasks(ctx, true)
 	if err != nil {
 		return nil, err
 	}
-	if err := s.NameDefinitions(ctx, call.definitions); err != nil {
+	if err := s.Programs.NameDefinitions(ctx, call.definitions); err != nil {
 		return nil, err
 	}
 	keys := append([]string{
-		s.Keys.Calls(s.Boot()), s.Keys.Due(), s.Keys.TaskID(), s.Keys.List(task.Open), s.Keys.WakeOpen(),
+		s.Keys.Calls(s.Conn.Boot()), s.Keys.Due(), s.Keys.TaskID(), s.Keys.List(task.Open), s.Keys.WakeOpen(),
 		s.Keys.Groups(),
 	}, s.countedLists(maxTasks)...)
-	reply, err := s.CallOnce(ctx, lua.Open, keys, true, conn.IsText, func(e *conn.Args) {
+	reply, err := s.Conn.CallOnce(ctx, lua.Open, keys, true, conn.IsText, func(e *conn.Args) {
 		e.Add(maxTasks)
 		call.encode(e)
-		e.Add(strconv.FormatInt(s.HighestID(), 10))
+		e.Add(strconv.FormatInt(s.Conn.HighestID(), 10))
 	})
 	if conn.Unanswered(err) {
 		return nil, err
@@ -161,7 +162,7 @@ func (s *Store) openAtOnce(ctx context.Context, call openCall) ([]int64, error) 
 // got records ids that Redis has given out.
 func (s *Store) got(ids []int64) {
 	if len(ids) > 0 {
-		s.Got(slices.Max(ids))
+		s.Conn.Got(slices.Max(ids))
 	}
 }
 

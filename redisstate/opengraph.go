@@ -130,7 +130,7 @@ func requirementsOf(d *task.Properties) (all []requirement) {
 
 func (s *Store) checkRequirements(ctx context.Context, all []requirement) error {
 	tasks, groups := make([]*redis.SliceCmd, len(all)), make([]*redis.IntCmd, len(all))
-	err := s.Pipeline(ctx, "read dependencies", func(p redis.Pipeliner) {
+	err := s.Conn.Pipeline(ctx, "read dependencies", func(p redis.Pipeliner) {
 		for i, r := range all {
 			if r.group != "" {
 				groups[i] = p.Exists(ctx, s.Keys.Group(r.group))

@@ -76,7 +76,7 @@ func (s *Store) archivedAt(ctx context.Context, ids []int64) (map[int64]task.Tim
 		args = append(args, id)
 	}
 	var scores *redis.Cmd
-	if err := s.Pipeline(ctx, "look up tasks in the list archived",
+	if err := s.Conn.Pipeline(ctx, "look up tasks in the list archived",
 		func(p redis.Pipeliner) { scores = p.Do(ctx, args...) }); err != nil {
 		return nil, err
 	}

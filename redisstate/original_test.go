@@ -19,10 +19,10 @@ func archiveAsOriginal(t testing.TB, s *redisstate.Store, ids ...int64) {
 	t.Helper()
 	for _, id := range ids {
 		ctx, member := t.Context(), strconv.FormatInt(id, 10)
-		state := task.State(s.Redis.HGet(ctx, s.Keys.Task(id), "state").Val())
+		state := task.State(s.Conn.Redis.HGet(ctx, s.Keys.Task(id), "state").Val())
 		now := expect.Result(s.Now(ctx)).Value(t)
-		expect.MustEqual(t, s.Redis.ZRem(ctx, s.Keys.List(state), member).Val(), 1, "task", id, "is not in", state)
-		must(t, s.Redis.ZAdd(ctx, s.Keys.List(task.Archived), redis.Z{Score: float64(now), Member: member}).Err())
+		expect.MustEqual(t, s.Conn.Redis.ZRem(ctx, s.Keys.List(state), member).Val(), 1, "task", id, "is not in", state)
+		must(t, s.Conn.Redis.ZAdd(ctx, s.Keys.List(task.Archived), redis.Z{Score: float64(now), Member: member}).Err())
 	}
 }
 
@@ -90,7 +90,7 @@ func movesOfTasksArchivedByOriginal(t *testing.T, s *redisstate.Store, fromFinis
 	outcomes = expect.Result(s.Apply(ctx, "test", fresh...)).Value(t)
 	for i, o := range outcomes {
 		must(t, o.Err)
-		_, err := s.Redis.ZScore(ctx, s.Keys.List(task.Archived), strconv.FormatInt(ids[i], 10)).Result()
+		_, err := s.Conn.Redis.ZScore(ctx, s.Keys.List(task.Archived), strconv.FormatInt(ids[i], 10)).Result()
 		expect.MustEqual(t, fresh[i].Moves[0].Verb == rules.VerbRequire, err == nil, "task", ids[i], "in the list archived")
 	}
 	if !fromFinished {
@@ -102,7 +102,7 @@ func movesOfTasksArchivedByOriginal(t *testing.T, s *redisstate.Store, fromFinis
 func TestTaskThatRunsAgainIsNotArchived(t *testing.T) {
 	s := newStore(t)
 	id := put(t, s, task.Executed)
-	s.Redis.ZAdd(t.Context(), s.Keys.List(task.Archived), redis.Z{Score: 5, Member: id})
+	s.Conn.Redis.ZAdd(t.Context(), s.Keys.List(task.Archived), redis.Z{Score: 5, Member: id})
 	expect.Equal(t, read(t, s, id).State, task.Executed, "the task")
 	mustSettle(t, s, id)
 }
@@ -113,9 +113,11 @@ func TestOriginalWorkersGetOnlyTheirTasks(t *testing.T) {
 	s := newStore(t)
 	stored, theirs := define("x"), define("y")
 	var err error
-	stored.Source, err = s.PutProgram(t.Context(), []byte("archive"))
+	stored.Source, err = s.Programs.PutProgram(t.Context(), []byte("archive"))
 	must(t, err)
-	listed := func() string { return fmt.Sprint(s.Redis.ZRange(t.Context(), s.Keys.List(task.Open), 0, -1).Val()) }
+	listed := func() string {
+		return fmt.Sprint(s.Conn.Redis.ZRange(t.Context(), s.Keys.List(task.Open), 0, -1).Val())
+	}
 	set := func(value string) {
 		must(t, s.ChangeSetting(t.Context(), task.SettingOriginalWorkers, value))
 		forgetRoom(s)

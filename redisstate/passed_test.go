@@ -28,19 +28,19 @@ func backlog(t testing.TB, s *redisstate.Store, notOn string, n int) {
 		redis.call('ZADD', KEYS[2], string.format('%.6f', ARGV[4] - 1000 + id / 1000000), id)
 	end`
 	for from := 1; from <= n; from += 1000 {
-		err := s.Redis.Eval(t.Context(), script, []string{s.Keys.TaskPrefix(), s.Keys.List(task.Open)},
+		err := s.Conn.Redis.Eval(t.Context(), script, []string{s.Keys.TaskPrefix(), s.Keys.List(task.Open)},
 			from, min(from+999, n), notOn, now.String()).Err()
 		if err != nil {
 			expect.MustEqual[any](t, err, redis.Nil)
 		}
 	}
-	s.Redis.Set(t.Context(), s.Keys.TaskID(), n, 0)
+	s.Conn.Redis.Set(t.Context(), s.Keys.TaskID(), n, 0)
 }
 
 // commandCalls returns the number of times that Redis has run a command.
 func commandCalls(t testing.TB, s *redisstate.Store, command string) int {
 	t.Helper()
-	info := expect.Result(s.Redis.Info(context.Background(), "commandstats").Result()).Value(t)
+	info := expect.Result(s.Conn.Redis.Info(context.Background(), "commandstats").Result()).Value(t)
 	_, rest, _ := strings.Cut(info, "cmdstat_"+command+":calls=")
 	calls, _, _ := strings.Cut(rest, ",")
 	n, _ := strconv.Atoi(calls)
@@ -52,7 +52,7 @@ func putOff(t *testing.T, s *redisstate.Store, worker string, ids ...int64) {
 	t.Helper()
 	line := task.NotOn{Worker: worker, Until: clockOf(t, s).Add(600)}.String()
 	for _, id := range ids {
-		must(t, s.Redis.HSet(t.Context(), s.Keys.Task(id), "not_on", line).Err())
+		must(t, s.Conn.Redis.HSet(t.Context(), s.Keys.Task(id), "not_on", line).Err())
 	}
 }
 
@@ -69,8 +69,8 @@ func TestSoakBacklogThatIsPutOff(t *testing.T) {
 	}
 	backlog(t, s, strings.Join(lines, "\n"), tasks)
 	mustOpen(t, s, define("well"))
-	s.Redis.ConfigSet(t.Context(), "slowlog-log-slower-than", "1000")
-	s.Redis.Do(t.Context(), "SLOWLOG", "RESET")
+	s.Conn.Redis.ConfigSet(t.Context(), "slowlog-log-slower-than", "1000")
+	s.Conn.Redis.Do(t.Context(), "SLOWLOG", "RESET")
 	start, found := time.Now(), make(chan struct{})
 	var once sync.Once
 	var all sync.WaitGroup
@@ -94,7 +94,7 @@ func TestSoakBacklogThatIsPutOff(t *testing.T) {
 	all.Wait()
 	<-found
 	t.Logf("all ten workers have passed %d tasks after %v", tasks, time.Since(start))
-	for _, slow := range s.Redis.SlowLogGet(t.Context(), 5).Val() {
+	for _, slow := range s.Conn.Redis.SlowLogGet(t.Context(), 5).Val() {
 		t.Logf("slow: %v %v", slow.Duration, slow.Args[:2])
 	}
 }
@@ -107,13 +107,13 @@ func TestForeignPassedMembersHideNoTask(t *testing.T) {
 
 	late := limits.Member(-5, 9999999998, 1)
 	for i, text := range []string{"", "x", "1 ", "nan " + late, "1700000000.000000 " + late, "9999999999.000000 " + late, fmt.Sprint(clockOf(t, s), " x")} {
-		must(t, s.Redis.Set(t.Context(), key, text, 0).Err())
+		must(t, s.Conn.Redis.Set(t.Context(), key, text, 0).Err())
 		mustOpen(t, s, define(fmt.Sprint("well", i)))
 		c := expect.Result(s.Claim(t.Context(), redisstate.ClaimParams{Worker: "w", Most: 1, Lease: 60})).Value(t)
 		expect.Equal(t, inputs(c.Claims), fmt.Sprint("well", i), text)
 	}
-	must(t, s.Redis.Del(t.Context(), key).Err())
-	must(t, s.Redis.HSet(t.Context(), key, "not", "a string").Err())
+	must(t, s.Conn.Redis.Del(t.Context(), key).Err())
+	must(t, s.Conn.Redis.HSet(t.Context(), key, "not", "a string").Err())
 	id := mustOpen(t, s, define("last"))
 	c := expect.Result(s.Claim(t.Context(), redisstate.ClaimParams{Worker: "w", Most: 1, Lease: 60})).Value(t)
 	expect.Equal(t, claimedIDs(c), id)

@@ -25,7 +25,7 @@ func TestPause(t *testing.T) {
 			ids := mustOpen(t, s, define("x"), placed("a", 1), grouped(placed("a", 0)), grouped(define("x")), placed("a", -1), define("x"))
 			offer := offerOf("a", "default")
 			running := claimFor(t, s, 1, offerOf("a")).Claims[0] // the task with priority 1
-			n, err := s.Pause(t.Context(), "ann", pause, pause)
+			n, err := s.Limits.Pause(t.Context(), "ann", pause, pause)
 			expect.MustTrue(t, n != 0, n, err)
 			expect.NoError(t, err, n)
 			got := map[int64]bool{}
@@ -42,12 +42,12 @@ func TestPause(t *testing.T) {
 				}
 			}
 			expect.NoError(t, expect.Result(s.Execute(t.Context(), "w", execution(t, running))).Value(t)[0].Err)
-			paused := expect.Result(s.Paused(t.Context())).Value(t)
+			paused := expect.Result(s.Limits.Paused(t.Context())).Value(t)
 			expect.MustLen(t, paused, 1)
 			expect.MustEqual(t, paused[0].Pausable, pause)
 			expect.MustEqual(t, paused[0].By, "ann")
 			expect.NotEqual(t, paused[0].Since, 0)
-			expect.MustEqual(t, expect.Result(s.Resume(t.Context(), "ann", pause)).Value(t), 1)
+			expect.MustEqual(t, expect.Result(s.Limits.Resume(t.Context(), "ann", pause)).Value(t), 1)
 			returnWaiting(t, s)
 			rest := claimedIDs(claimFor(t, s, 10, offer))
 			var want []int64
@@ -77,7 +77,7 @@ func TestPausedGroupIsPassed(t *testing.T) {
 	}
 	mustOpen(t, s, all...)
 	other := mustOpen(t, s, define("other"))[0]
-	expect.Result(s.Pause(t.Context(), "ann", task.Pausable{Group: "g"})).OK(t)
+	expect.Result(s.Limits.Pause(t.Context(), "ann", task.Pausable{Group: "g"})).OK(t)
 	for range 500 {
 		if got := claimedIDs(claimFor(t, s, 2, class.Offer{Programs: true})); len(got) > 0 {
 			expect.Equal(t, got, []int64{other}, "claimed")
@@ -93,9 +93,9 @@ func TestResumeLeavesNothing(t *testing.T) {
 	mustOpen(t, s, define("x"))
 	before := dump(t, s)
 	for range 2 {
-		expect.Result(s.Pause(t.Context(), "ann", task.Everything, task.Pausable{Group: "g"})).OK(t)
+		expect.Result(s.Limits.Pause(t.Context(), "ann", task.Everything, task.Pausable{Group: "g"})).OK(t)
 	}
-	n, err := s.Resume(t.Context(), "ann", task.Everything, task.Pausable{Group: "g"}, task.Pausable{Queue: "never"})
+	n, err := s.Limits.Resume(t.Context(), "ann", task.Everything, task.Pausable{Group: "g"}, task.Pausable{Queue: "never"})
 	expect.Equal(t, n, 2)
 	expect.NoError(t, err, n)
 	after := dump(t, s)
@@ -108,12 +108,12 @@ func TestResumeLeavesNothing(t *testing.T) {
 func TestPauseRefuses(t *testing.T) {
 	s := newStore(t)
 	for _, p := range []task.Pausable{{Queue: "a b"}, {Queue: strings.Repeat("x", 65)}, {Group: "a\nb"}} {
-		expect.Result(s.Pause(t.Context(), "ann", p)).Fails(t, "", p, "was paused")
+		expect.Result(s.Limits.Pause(t.Context(), "ann", p)).Fails(t, "", p, "was paused")
 	}
 	var all []task.Pausable
 	for i := range task.MaxPaused + 1 {
 		all = append(all, task.Pausable{Group: fmt.Sprint("g", i)})
 	}
-	expect.Result(s.Pause(t.Context(), "ann", all...)).Fails(t, "more than 1000", "too many pauses")
-	expect.Len(t, expect.Result(s.Paused(t.Context())).Value(t), 0, "are paused")
+	expect.Result(s.Limits.Pause(t.Context(), "ann", all...)).Fails(t, "more than 1000", "too many pauses")
+	expect.Len(t, expect.Result(s.Limits.Paused(t.Context())).Value(t), 0, "are paused")
 }

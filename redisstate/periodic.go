@@ -17,7 +17,7 @@ type periodicChange struct{ name, from, to string }
 // Periodics returns the texts of all records of periodic tasks.
 func (s *Store) Periodics(ctx context.Context) (task.Hash, error) {
 	all := task.Hash{}
-	err := s.EachField(ctx, "read periodics", s.Keys.Periodic(), func(name, text string) bool {
+	err := s.Conn.EachField(ctx, "read periodics", s.Keys.Periodic(), func(name, text string) bool {
 		all[name] = text
 		return true
 	})
@@ -58,7 +58,7 @@ func (s *Store) ChangePeriodic(
 
 // RemovePeriodic removes a record.
 func (s *Store) RemovePeriodic(ctx context.Context, name string) error {
-	return s.Write(ctx, "remove a periodic", func(p redis.Pipeliner) { p.HDel(ctx, s.Keys.Periodic(), name) })
+	return s.Conn.Write(ctx, "remove a periodic", func(p redis.Pipeliner) { p.HDel(ctx, s.Keys.Periodic(), name) })
 }
 
 // CheckOneStep returns an error if one step cannot open the tasks.
@@ -81,7 +81,7 @@ func (s *Store) CheckOneStep(ctx context.Context, all []task.Properties) error {
 	if err := s.CheckNamed(ctx, all); err != nil {
 		return err
 	}
-	return s.NameDefinitions(ctx, all)
+	return s.Programs.NameDefinitions(ctx, all)
 }
 
 // UnfinishedOf returns those of the ids whose tasks exist and are not finished.

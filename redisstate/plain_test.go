@@ -116,16 +116,16 @@ func lifeWith(t *testing.T, addr, ns, changed string, values map[string]string) 
 	ctx := t.Context()
 	s := expect.Result(redisstate.Connect(ctx, conntest.Config(t, addr), ns, quiet)).Value(t)
 	defer s.Close()
-	defer s.Redis.FlushDB(ctx)
+	defer s.Conn.Redis.FlushDB(ctx)
 	var ids []int64
 	var worlds []string
 	step := func(name string, do func()) {
 		if name == changed && len(ids) > 0 {
 			for field, value := range values {
 				if value == "-" {
-					s.Redis.HDel(ctx, s.Keys.Task(ids[1]), field)
+					s.Conn.Redis.HDel(ctx, s.Keys.Task(ids[1]), field)
 				} else {
-					s.Redis.HSet(ctx, s.Keys.Task(ids[1]), field, value)
+					s.Conn.Redis.HSet(ctx, s.Keys.Task(ids[1]), field, value)
 				}
 			}
 		}
@@ -137,7 +137,7 @@ func lifeWith(t *testing.T, addr, ns, changed string, values map[string]string) 
 	var claims []redisstate.Claim
 	step("open", func() {
 		if changed == "open" {
-			must(t, s.SetLimit(ctx, "k", task.Limit{AtMost: 2})) // the third task of the key waits
+			must(t, s.Limits.SetLimit(ctx, "k", task.Limit{AtMost: 2})) // the third task of the key waits
 			d := define("x")
 			d.Group, d.LimitKey = values["group"], values["limit_key"]
 			ids = mustOpen(t, s, d, d, d)

@@ -23,7 +23,7 @@ func (s *Store) MarkStarted(ctx context.Context, worker string, claims map[int]s
 	for slot, claim := range claims {
 		values = append(values, strconv.Itoa(slot), claim)
 	}
-	_, _ = s.Redis.Pipelined(ctx, func(p redis.Pipeliner) error {
+	_, _ = s.Conn.Redis.Pipelined(ctx, func(p redis.Pipeliner) error {
 		p.HSet(ctx, key, values...)
 		p.Expire(ctx, key, startedLife)
 		return nil
@@ -32,7 +32,7 @@ func (s *Store) MarkStarted(ctx context.Context, worker string, claims map[int]s
 
 // ForgetStarted deletes what MarkStarted has stored, when a worker has reported all of its tasks. It is best effort.
 func (s *Store) ForgetStarted(ctx context.Context, worker string) {
-	s.Redis.Del(ctx, s.Keys.Started(worker))
+	s.Conn.Redis.Del(ctx, s.Keys.Started(worker))
 }
 
 // SetUnstarted sets the field Unstarted of running tasks whose leases have run out at the time now.
@@ -51,7 +51,7 @@ func (s *Store) SetUnstarted(ctx context.Context, now task.Time, tasks []Stored)
 		of[r.Worker][r.Claim] = t
 	}
 	for worker, tasks := range of {
-		err := s.EachField(ctx, "read what worker "+worker+" has started", s.Keys.Started(worker),
+		err := s.Conn.EachField(ctx, "read what worker "+worker+" has started", s.Keys.Started(worker),
 			func(_, claim string) bool {
 				if t := tasks[claim]; t != nil {
 					t.Unstarted = false

@@ -43,7 +43,7 @@ func TestShareOfPrefetchedTasks(t *testing.T) {
 				now := expect.Result(s.Now(t.Context())).Value(t)
 				for i := range workers {
 					seen := redis.Z{Score: float64(now), Member: fmt.Sprint("w", i)}
-					expect.NoError(t, s.Redis.ZAdd(t.Context(), s.Keys.Workers(), seen).Err())
+					expect.NoError(t, s.Conn.Redis.ZAdd(t.Context(), s.Keys.Workers(), seen).Err())
 				}
 				openMany(t, s, 26, func(_ int, d *task.Properties) { d.Queue = queue })
 				offer := &class.Offer{Queues: []class.QueueShare{{Queue: "q"}, {Queue: class.DefaultQueue}}, Programs: true}
@@ -183,7 +183,7 @@ func TestNextWorkerOfANameStartsTasks(t *testing.T) {
 		expect.Equal(t, fmt.Sprintf("%s %d %d", got.State, got.Round, got.Losses), want, i)
 	}
 	s.ForgetStarted(t.Context(), "w")
-	left := expect.Result(s.Redis.Exists(t.Context(), s.Keys.Started("w")).Result()).Value(t)
+	left := expect.Result(s.Conn.Redis.Exists(t.Context(), s.Keys.Started("w")).Result()).Value(t)
 	expect.Equal(t, left, int64(0), "keys of the worker")
 }
 
@@ -192,7 +192,7 @@ func TestStartedTasksOfAWrongType(t *testing.T) {
 	s := newStore(t)
 	openMany(t, s, 7, asIs)
 	c := prefetch(t, s, 1, 1)
-	expect.NoError(t, s.Redis.Set(t.Context(), s.Keys.Started("w"), "x", 0).Err())
+	expect.NoError(t, s.Conn.Redis.Set(t.Context(), s.Keys.Started("w"), "x", 0).Err())
 	s.MarkStarted(t.Context(), "w", map[int]string{1: c[1].ID})
 	lapse(t, s, c)
 	expect.Equal(t, read(t, s, c[1].Task.ID).Losses, 0)

@@ -20,14 +20,14 @@ import (
 // putProgram stores an archive, and returns its SHA-256.
 func putProgram(t *testing.T, s *redisstate.Store, archive string) string {
 	t.Helper()
-	source := expect.Result(s.PutProgram(t.Context(), []byte(archive))).Value(t)
+	source := expect.Result(s.Programs.PutProgram(t.Context(), []byte(archive))).Value(t)
 	return strings.TrimPrefix(source, "redis:")
 }
 
 // lastUse returns the score of a program in programs_used, or -1.
 func lastUse(t *testing.T, s *redisstate.Store, sum string) float64 {
 	t.Helper()
-	score, err := s.Redis.ZScore(t.Context(), s.Keys.ProgramsUsed(), sum).Result()
+	score, err := s.Conn.Redis.ZScore(t.Context(), s.Keys.ProgramsUsed(), sum).Result()
 	if err == redis.Nil {
 		return -1
 	}
@@ -39,9 +39,9 @@ func lastUse(t *testing.T, s *redisstate.Store, sum string) float64 {
 func age(t *testing.T, s *redisstate.Store, at float64, sums ...string) {
 	t.Helper()
 	for _, sum := range sums {
-		must(t, s.Redis.ZAdd(t.Context(), s.Keys.ProgramsUsed(), redis.Z{Score: at, Member: sum}).Err())
+		must(t, s.Conn.Redis.ZAdd(t.Context(), s.Keys.ProgramsUsed(), redis.Z{Score: at, Member: sum}).Err())
 	}
-	s.Archives = programs.New(s.Conn) // it has not renewed the last use yet
+	s.Programs = programs.New(s.Conn) // it has not renewed the last use yet
 }
 
 // Each of these calls renews the last use of a program.
@@ -54,7 +54,7 @@ func TestUsesOfPrograms(t *testing.T) {
 		finished := put(t, s, task.Failed)
 		ids := mustOpen(t, s, define("a"), define("b"))
 		for name, use := range map[string]func() error{
-			"push":        func() error { _, err := s.PutProgram(t.Context(), []byte("archive")); return err },
+			"push":        func() error { _, err := s.Programs.PutProgram(t.Context(), []byte("archive")); return err },
 			"open":        func() error { _, err := s.Open(t.Context(), "m", named); return err },
 			"open unique": func() error { _, err := s.OpenAll(t.Context(), "m", "", named); return err },
 			"change": func() error {
@@ -67,7 +67,7 @@ func TestUsesOfPrograms(t *testing.T) {
 				return nil
 			},
 			"definitions": func() error { return s.StoreDefinitions(t.Context(), "d", 0, []task.Properties{named}) },
-			"unpin":       func() error { return s.UnpinPrograms(t.Context(), sum) },
+			"unpin":       func() error { return s.Programs.UnpinPrograms(t.Context(), sum) },
 		} {
 			age(t, s, 50, sum)
 			must(t, use())
@@ -83,11 +83,11 @@ func TestUsesAreRenewedOnce(t *testing.T) {
 	named := define("x")
 	named.Source = "redis:" + sum
 	mustOpen(t, s, named)
-	must(t, s.Redis.ZAdd(t.Context(), s.Keys.ProgramsUsed(), redis.Z{Score: 7, Member: sum}).Err())
+	must(t, s.Conn.Redis.ZAdd(t.Context(), s.Keys.ProgramsUsed(), redis.Z{Score: 7, Member: sum}).Err())
 	mustOpen(t, s, named)
 	mustOpen(t, s, define("y"))
 	expect.Equal(t, lastUse(t, s, sum), 7, "the last use was renewed twice")
-	expect.Equal(t, s.Redis.ZCard(t.Context(), s.Keys.ProgramsUsed()).Val(), 1, "programs have a last use")
+	expect.Equal(t, s.Conn.Redis.ZCard(t.Context(), s.Keys.ProgramsUsed()).Val(), 1, "programs have a last use")
 }
 
 // Clients push and open tasks while servers remove all that they may. No task loses its program.
@@ -95,7 +95,7 @@ func TestRemoveUnusedRacesWithOpens(t *testing.T) {
 	s := newStore(t)
 	var all sync.WaitGroup
 	stop := make(chan struct{})
-	remover := connect(t, s.Addr, s.Keys.Namespace())
+	remover := connect(t, s.Conn.Addr, s.Keys.Namespace())
 	all.Go(func() {
 		for {
 			select {
@@ -103,7 +103,7 @@ func TestRemoveUnusedRacesWithOpens(t *testing.T) {
 				return
 			default:
 			}
-			if _, err := remover.RemoveUnused(t.Context(), 100, 10); err != nil {
+			if _, err := remover.Programs.RemoveUnused(t.Context(), 100, 10); err != nil {
 				t.Error(err)
 				return
 			}
@@ -123,7 +123,7 @@ func TestRemoveUnusedRacesWithOpens(t *testing.T) {
 			continue // it was removed before
 		}
 		must(t, err)
-		stored := expect.Result(s.HasProgram(t.Context(), sum)).Value(t)
+		stored := expect.Result(s.Programs.HasProgram(t.Context(), sum)).Value(t)
 		expect.True(t, stored, "step", i, "stored", stored, "last use", lastUse(t, s, sum))
 		expect.NotEqual(t, lastUse(t, s, sum), 0, "step", i)
 	}
@@ -138,12 +138,12 @@ func TestOpenAfterAProgramWasRemoved(t *testing.T) {
 	d := define("x")
 	d.Source = "redis:" + sum
 	mustOpen(t, s, d)
-	must(t, s.Redis.Del(t.Context(), s.Keys.Program(sum)).Err())
+	must(t, s.Conn.Redis.Del(t.Context(), s.Keys.Program(sum)).Err())
 	opened, err := s.OpenAll(t.Context(), "m", "", define("y"), d)
 	expect.FailsWith(t, err, programs.ErrNoProgram)
 	expect.Equal(t, task.CodeOf(err), task.CodeNotFound)
 	expect.Len(t, opened, 0)
-	expect.Equal(t, s.Redis.ZCard(t.Context(), s.Keys.List(task.Open)).Val(), 1, "tasks are open")
+	expect.Equal(t, s.Conn.Redis.ZCard(t.Context(), s.Keys.List(task.Open)).Val(), 1, "tasks are open")
 	putProgram(t, s, "archive")
 	mustOpen(t, s, d)
 }
@@ -158,7 +158,7 @@ func TestRemoveProgramBesideOpen(t *testing.T) {
 		removed bool
 	}{
 		"nothing happened":       {func(string) {}, true},
-		"pinned before":          {func(sum string) { must(t, s.PinPrograms(t.Context(), sum)) }, true},
+		"pinned before":          {func(sum string) { must(t, s.Programs.PinPrograms(t.Context(), sum)) }, true},
 		"tasks of others opened": {func(string) { mustOpen(t, s, slices.Repeat([]task.Properties{define("x")}, 2100)...) }, true},
 		"a task of it opened": {func(sum string) {
 			mustOpen(t, s, slices.Repeat([]task.Properties{define("x")}, 1500)...)
@@ -167,7 +167,7 @@ func TestRemoveProgramBesideOpen(t *testing.T) {
 			mustOpen(t, s, d)
 		}, false},
 		"a task of it retried": {func(sum string) {
-			must(t, s.Redis.HSet(t.Context(), s.Keys.Task(finished), "source", "redis:"+sum).Err())
+			must(t, s.Conn.Redis.HSet(t.Context(), s.Keys.Task(finished), "source", "redis:"+sum).Err())
 			m, err := rules.Reopen(read(t, s, finished))
 			mustApply(t, s, m, err)
 		}, false},
@@ -181,16 +181,16 @@ func TestRemoveProgramBesideOpen(t *testing.T) {
 		}, false},
 		"used": {func(sum string) {
 			now := expect.Result(s.Now(t.Context())).Value(t)
-			must(t, s.UsePrograms(t.Context(), now.Add(1), sum))
+			must(t, s.Programs.UsePrograms(t.Context(), now.Add(1), sum))
 		}, false},
 	} {
 		sum := putProgram(t, s, name)
-		must(t, s.NamePrograms(t.Context(), map[string]bool{sum: true})) // this client does not renew the last use again
+		must(t, s.Programs.NamePrograms(t.Context(), map[string]bool{sum: true})) // this client does not renew the last use again
 		since := expect.Result(s.Now(t.Context())).Value(t)
 		last := expect.Result(s.LastID(t.Context())).Value(t)
 		c.change(sum)
-		removed, err := s.RemoveProgram(t.Context(), sum, since, last)
-		stored, err2 := s.HasProgram(t.Context(), sum)
+		removed, err := s.Programs.RemoveProgram(t.Context(), sum, since, last)
+		stored, err2 := s.Programs.HasProgram(t.Context(), sum)
 		expect.Equal(t, removed, c.removed, name)
 		expect.NoError(t, err, name)
 		expect.NotEqual(t, stored, removed, name)
@@ -200,14 +200,14 @@ func TestRemoveProgramBesideOpen(t *testing.T) {
 
 func TestStoredPrograms(t *testing.T) {
 	s := newStore(t)
-	other := connect(t, s.Addr, s.Keys.Namespace()+"*") // as a pattern, this name would match the first namespace
+	other := connect(t, s.Conn.Addr, s.Keys.Namespace()+"*") // as a pattern, this name would match the first namespace
 	mustOpen(t, s, define("x"))
 	for _, archive := range []string{"one", "three"} {
-		expect.Result(s.PutProgram(t.Context(), []byte(archive))).OK(t)
+		expect.Result(s.Programs.PutProgram(t.Context(), []byte(archive))).OK(t)
 	}
-	stored := expect.Result(s.Programs(t.Context())).Value(t)
+	stored := expect.Result(s.Programs.Programs(t.Context())).Value(t)
 	expect.MustLen(t, stored, 2)
 	expect.MustEqual(t, stored[0].Bytes+stored[1].Bytes, 8)
 	expect.Len(t, stored[0].SHA256, 64)
-	expect.Len(t, expect.Result(other.Programs(t.Context())).Value(t), 0, "another namespace")
+	expect.Len(t, expect.Result(other.Programs.Programs(t.Context())).Value(t), 0, "another namespace")
 }

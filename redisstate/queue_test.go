@@ -164,9 +164,9 @@ func TestClaimFromManyRequirements(t *testing.T) {
 	}
 	mustOpen(t, s, all...)
 	claimFor(t, s, 1, offer) // loads the script
-	names := expect.Result(s.Waiting(t.Context())).Value(t)
+	names := expect.Result(s.Counters.Waiting(t.Context())).Value(t)
 	for _, p := range names {
-		s.Redis.Del(t.Context(), s.Keys.WakeFor(p))
+		s.Conn.Redis.Del(t.Context(), s.Keys.WakeFor(p))
 	}
 	commands := func() (n int) {
 		for _, name := range []string{"zrange", "zrevrange", "zrangebyscore", "zrangebylex", "hget", "hset", "zrem", "zadd", "exists", "llen", "lpush", "expire"} {
@@ -181,7 +181,7 @@ func TestClaimFromManyRequirements(t *testing.T) {
 	}
 	tokens := 0
 	for _, p := range names {
-		tokens += int(s.Redis.Exists(t.Context(), s.Keys.WakeFor(p)).Val())
+		tokens += int(s.Conn.Redis.Exists(t.Context(), s.Keys.WakeFor(p)).Val())
 	}
 	expect.True(t, tokens >= 16, tokens, "requirements have tokens")
 }
@@ -235,7 +235,7 @@ func TestWakeOfANewRequirement(t *testing.T) {
 		mustOpen(t, s, placed("a", 3))
 		expect.True(t, <-woken, "a new requirement woke no waker")
 		mustOpen(t, s, placed("a", 4))
-		expect.Equal(t, expect.Result(s.Redis.LLen(t.Context(), s.Keys.WakeRequirements()).Result()).Value(t), 7)
+		expect.Equal(t, expect.Result(s.Conn.Redis.LLen(t.Context(), s.Keys.WakeRequirements()).Result()).Value(t), 7)
 	})
 }
 
@@ -266,28 +266,28 @@ func TestPlacesAreRepaired(t *testing.T) {
 	t.Parallel()
 	for name, damage := range map[string]func(t *testing.T, s *redisstate.Store, id string){
 		"missing in its place": func(t *testing.T, s *redisstate.Store, id string) {
-			s.Redis.Del(t.Context(), s.Keys.OpenSet("queue=a"))
+			s.Conn.Redis.Del(t.Context(), s.Keys.OpenSet("queue=a"))
 		},
 		"missing in the list": func(t *testing.T, s *redisstate.Store, id string) {
-			s.Redis.ZRem(t.Context(), s.Keys.List(rules.Placed), id)
+			s.Conn.Redis.ZRem(t.Context(), s.Keys.List(rules.Placed), id)
 		},
-		"no first members": func(t *testing.T, s *redisstate.Store, _ string) { s.Redis.Del(t.Context(), s.Keys.First()) },
-		"no heads":         func(t *testing.T, s *redisstate.Store, _ string) { s.Redis.Del(t.Context(), s.Keys.Heads("a")) },
+		"no first members": func(t *testing.T, s *redisstate.Store, _ string) { s.Conn.Redis.Del(t.Context(), s.Keys.First()) },
+		"no heads":         func(t *testing.T, s *redisstate.Store, _ string) { s.Conn.Redis.Del(t.Context(), s.Keys.Heads("a")) },
 		"another head": func(t *testing.T, s *redisstate.Store, _ string) {
-			member := s.Redis.HGet(t.Context(), s.Keys.First(), "queue=a").Val()
+			member := s.Conn.Redis.HGet(t.Context(), s.Keys.First(), "queue=a").Val()
 			later := strings.Replace(member, " ", " 9", 1)[:28] + member[28:]
-			s.Redis.ZRem(t.Context(), s.Keys.Heads("a"), member)
-			s.Redis.ZAdd(t.Context(), s.Keys.Heads("a"), redis.Z{Member: later})
-			s.Redis.HSet(t.Context(), s.Keys.First(), "queue=a", later)
+			s.Conn.Redis.ZRem(t.Context(), s.Keys.Heads("a"), member)
+			s.Conn.Redis.ZAdd(t.Context(), s.Keys.Heads("a"), redis.Z{Member: later})
+			s.Conn.Redis.HSet(t.Context(), s.Keys.First(), "queue=a", later)
 		},
 		"no member in the hash": func(t *testing.T, s *redisstate.Store, _ string) {
-			s.Redis.HSet(t.Context(), s.Keys.First(), "queue=a", "")
+			s.Conn.Redis.HSet(t.Context(), s.Keys.First(), "queue=a", "")
 		},
 		"another place": func(t *testing.T, s *redisstate.Store, id string) {
-			s.Redis.HSet(t.Context(), s.Keys.TaskPrefix()+id, "place", "queue=b")
+			s.Conn.Redis.HSet(t.Context(), s.Keys.TaskPrefix()+id, "place", "queue=b")
 		},
 		"in the list of the others": func(t *testing.T, s *redisstate.Store, id string) {
-			s.Redis.ZAdd(t.Context(), s.Keys.List(task.Open), redis.Z{Score: 1, Member: id})
+			s.Conn.Redis.ZAdd(t.Context(), s.Keys.List(task.Open), redis.Z{Score: 1, Member: id})
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -313,7 +313,7 @@ func TestStaleHeads(t *testing.T) {
 		}
 		stale = append(stale, redis.Z{Member: ""}, redis.Z{Member: "x"}, redis.Z{Member: "0000000001 1700000000.000000 queue=b"},
 			redis.Z{Member: "0000000001 1700000000.000000 queue=a"}, redis.Z{Member: "nan        nan               queue=a;tags=t"})
-		must(t, s.Redis.ZAdd(t.Context(), s.Keys.Heads("a"), stale...).Err())
+		must(t, s.Conn.Redis.ZAdd(t.Context(), s.Keys.Heads("a"), stale...).Err())
 		offer := offerOf("a")
 		offer.Tags = []string{"t"}
 		for i := range 600 {
@@ -332,9 +332,9 @@ func TestVeryManyForeignHeads(t *testing.T) {
 		for i := range 4500 {
 			foreign = append(foreign, redis.Z{Member: fmt.Sprintf("!%04d", i)})
 		}
-		must(t, s.Redis.ZAdd(t.Context(), s.Keys.Heads(class.DefaultQueue), foreign...).Err())
+		must(t, s.Conn.Redis.ZAdd(t.Context(), s.Keys.Heads(class.DefaultQueue), foreign...).Err())
 		mustClaimAll(t, s, offerOf(class.DefaultQueue), ids)
-		left := s.Redis.ZCard(t.Context(), s.Keys.Heads(class.DefaultQueue)).Val()
+		left := s.Conn.Redis.ZCard(t.Context(), s.Keys.Heads(class.DefaultQueue)).Val()
 		expect.Compare(t, int(left), "<", len(foreign), "each claim removes some")
 	})
 }
@@ -436,7 +436,7 @@ func TestStrayIDsInPlaces(t *testing.T) {
 	mustOpen(t, s, placed("a", 5))
 	other := mustOpen(t, s, placed("b", 5))[0]
 	for _, member := range []string{fmt.Sprint(other), "99", "no id"} {
-		s.Redis.ZAdd(t.Context(), s.Keys.OpenSet("queue=a"), redis.Z{Member: "2147483642 0000000001.000000 " + member})
+		s.Conn.Redis.ZAdd(t.Context(), s.Keys.OpenSet("queue=a"), redis.Z{Member: "2147483642 0000000001.000000 " + member})
 	}
 	expect.Len(t, claimFor(t, s, 5, offerOf("a")).Claims, 1)
 	expect.Equal(t, claimedIDs(claimFor(t, s, 5, offerOf("b"))), []int64{other})
@@ -449,8 +449,8 @@ func TestWrongTypesOfPlaces(t *testing.T) {
 		t.Run(key, func(t *testing.T) {
 			onEach(t, func(t *testing.T, s *redisstate.Store) {
 				id := mustOpen(t, s, placed("a", 5))[0]
-				s.Redis.Del(t.Context(), s.Keys.Key(key))
-				s.Redis.Set(t.Context(), s.Keys.Key(key), "text", 0)
+				s.Conn.Redis.Del(t.Context(), s.Keys.Key(key))
+				s.Conn.Redis.Set(t.Context(), s.Keys.Key(key), "text", 0)
 				before := dump(t, s)
 				expect.Result(s.Open(t.Context(), "manager", define("plain"), placed("a", 5))).Fails(t, "WRONGTYPE", "opening")
 				m := expect.Result(rules.Cancel(read(t, s, id))).Value(t)
@@ -546,8 +546,8 @@ func TestClaimWithPlaceKeysOfWrongTypes(t *testing.T) {
 			s := newStore(t)
 			mustOpen(t, s, placed("a", 0), placed("a", 0), placed("b", 0))
 			claimFor(t, s, 1, offerOf("b")) // learns the requirements
-			s.Redis.Del(t.Context(), s.Keys.Key(key))
-			s.Redis.Set(t.Context(), s.Keys.Key(key), "x", 0)
+			s.Conn.Redis.Del(t.Context(), s.Keys.Key(key))
+			s.Conn.Redis.Set(t.Context(), s.Keys.Key(key), "x", 0)
 			before, offer := dump(t, s), offerOf("a")
 			c, err := s.Claim(t.Context(), redisstate.ClaimParams{Worker: "w", Most: 1, Lease: 60, Offer: &offer})
 			diff := changed(t, before, dump(t, s))

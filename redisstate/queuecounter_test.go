@@ -32,7 +32,7 @@ func TestCountQueues(t *testing.T) {
 	count := func(c *counts.QueueCounter) map[string]string {
 		t.Helper()
 		all := map[string]string{}
-		for _, of := range expect.Result(s.CountQueues(t.Context(), c)).Value(t) {
+		for _, of := range expect.Result(s.Counters.CountQueues(t.Context(), c)).Value(t) {
 			all[of.Queue] = fmt.Sprint(of.Open, of.First, of.Tasks)
 		}
 		return all
@@ -98,7 +98,7 @@ func TestCountQueuesWithManyRequirements(t *testing.T) {
 	}
 	var c counts.QueueCounter
 	open := func(queue string) int64 {
-		all := expect.Result(s.CountQueues(t.Context(), &c)).Value(t)
+		all := expect.Result(s.Counters.CountQueues(t.Context(), &c)).Value(t)
 		return all[slices.IndexFunc(all, func(of counts.QueueCount) bool { return of.Queue == queue })].Open
 	}
 	expect.Equal(t, open("a"), 2*queuesInTurn)
@@ -111,12 +111,12 @@ func TestCountQueuesWithManyRequirements(t *testing.T) {
 func TestCountForeignQueues(t *testing.T) {
 	s := newStore(t)
 	mustOpen(t, s, inQueue("a"))
-	s.Redis.Set(t.Context(), s.Keys.Queue("text"), "a string", 0)
-	s.Redis.ZAdd(t.Context(), s.Keys.QueueNames(), redis.Z{Member: "text"}, redis.Z{Member: "\xff\n"}, redis.Z{Member: "none"})
-	s.Redis.ZAdd(t.Context(), s.Keys.Queue("\xff\n"), redis.Z{Score: index.GroupScore(task.Open, 1), Member: "1"})
-	expect.Equal(t, countsText(expect.Result(s.CountQueues(t.Context(), &counts.QueueCounter{})).Value(t)), "[{a 1}]")
-	s.Redis.Del(t.Context(), s.Keys.QueueNames(), s.Keys.First())
-	s.Redis.Set(t.Context(), s.Keys.QueueNames(), "text", 0)
-	s.Redis.Set(t.Context(), s.Keys.First(), "text", 0)
-	expect.Equal(t, countsText(expect.Result(s.CountQueues(t.Context(), &counts.QueueCounter{})).Value(t)), "[]")
+	s.Conn.Redis.Set(t.Context(), s.Keys.Queue("text"), "a string", 0)
+	s.Conn.Redis.ZAdd(t.Context(), s.Keys.QueueNames(), redis.Z{Member: "text"}, redis.Z{Member: "\xff\n"}, redis.Z{Member: "none"})
+	s.Conn.Redis.ZAdd(t.Context(), s.Keys.Queue("\xff\n"), redis.Z{Score: index.GroupScore(task.Open, 1), Member: "1"})
+	expect.Equal(t, countsText(expect.Result(s.Counters.CountQueues(t.Context(), &counts.QueueCounter{})).Value(t)), "[{a 1}]")
+	s.Conn.Redis.Del(t.Context(), s.Keys.QueueNames(), s.Keys.First())
+	s.Conn.Redis.Set(t.Context(), s.Keys.QueueNames(), "text", 0)
+	s.Conn.Redis.Set(t.Context(), s.Keys.First(), "text", 0)
+	expect.Equal(t, countsText(expect.Result(s.Counters.CountQueues(t.Context(), &counts.QueueCounter{})).Value(t)), "[]")
 }

@@ -27,7 +27,7 @@ func (s *Store) QueuePosition(ctx context.Context, t *task.Task) (q QueuePositio
 		list = task.Open
 	}
 	var score *redis.FloatCmd
-	err = s.Pipeline(ctx, fmt.Sprintf("find task %d in the queue", t.ID), func(p redis.Pipeliner) {
+	err = s.Conn.Pipeline(ctx, fmt.Sprintf("find task %d in the queue", t.ID), func(p redis.Pipeliner) {
 		score = p.ZScore(ctx, s.Keys.List(list), fmt.Sprint(t.ID))
 	})
 	q.Listed, q.From = err == nil && score.Err() == nil, task.Time(score.Val())
@@ -46,7 +46,7 @@ func (s *Store) AheadIn(ctx context.Context, q *QueuePosition, t *task.Task, set
 	first, own := limits.Member(t.Priority, 0, 0), limits.Member(t.Priority, q.From, t.ID)
 	var higher, ahead []*redis.IntCmd
 	var plain *redis.IntCmd
-	err := s.Pipeline(ctx, fmt.Sprintf("count the tasks before task %d", t.ID), func(p redis.Pipeliner) {
+	err := s.Conn.Pipeline(ctx, fmt.Sprintf("count the tasks before task %d", t.ID), func(p redis.Pipeliner) {
 		higher, ahead, plain = nil, nil, nil
 		for _, name := range sets[:min(len(sets), setsCounted)] {
 			if name == class.Plain {

@@ -99,7 +99,7 @@ func TestFull(t *testing.T) {
 	settings, _, room, err := s.Room(t.Context())
 	expect.NoError(t, err)
 	expect.True(t, !settings.ClaimsWait(room), "claims wait for a Redis without a limit", room)
-	must(t, s.Redis.ConfigSet(t.Context(), "maxmemory", "1").Err())
+	must(t, s.Conn.Redis.ConfigSet(t.Context(), "maxmemory", "1").Err())
 	settings, _, room, err = s.Room(t.Context())
 	expect.True(t, settings.ClaimsWait(room), "claims do not wait for a Redis at its limit", room, err)
 	expect.NoError(t, err)

@@ -275,7 +275,7 @@ func readsDefinition(state task.State) bool { return state == task.Open || state
 // which write the two texts of a round one after the other. So readUnclaimed marks which of the two texts exist.
 func (s *Store) readUnclaimed(ctx context.Context, ids []int64, hashes []task.Hash) error {
 	exist := map[int]map[string]*redis.BoolCmd{}
-	err := s.Pipeline(ctx, readTasks, func(p redis.Pipeliner) {
+	err := s.Conn.Pipeline(ctx, readTasks, func(p redis.Pipeliner) {
 		for i, h := range hashes {
 			round := h.Round()
 			if h[task.RoundField(round, "executed")] == "" || h[task.RoundField(round, task.RoundClaim)] != "" {
@@ -332,7 +332,7 @@ func (w *Want) parse(id int64, h task.Hash, tooLong error) Stored {
 // readLists sets Lists and Scores of the tasks.
 func (s *Store) readLists(ctx context.Context, stored []Stored) error {
 	scores := make([][]*redis.FloatCmd, len(stored))
-	err := s.Pipeline(ctx, "look up tasks in the lists", func(p redis.Pipeliner) {
+	err := s.Conn.Pipeline(ctx, "look up tasks in the lists", func(p redis.Pipeliner) {
 		for i := range stored {
 			scores[i] = nil
 			for _, list := range rules.Lists {

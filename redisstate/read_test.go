@@ -130,8 +130,8 @@ func TestReadWhole(t *testing.T) {
 		} {
 			want, wantErr := task.ParseTask(1, h)
 			leaveOutFiles(want)
-			must(t, s.Redis.Del(t.Context(), s.Keys.Task(1)).Err())
-			must(t, s.Redis.HSet(t.Context(), s.Keys.Task(1), map[string]string(h)).Err())
+			must(t, s.Conn.Redis.Del(t.Context(), s.Keys.Task(1)).Err())
+			must(t, s.Conn.Redis.HSet(t.Context(), s.Keys.Task(1), map[string]string(h)).Err())
 			for _, ids := range [][]int64{{1}, {2, 1}} {
 				all := expect.Result(s.Read(t.Context(), ids, redisstate.Want{Fields: redisstate.Whole})).Value(t)
 				got := all[len(ids)-1]
@@ -151,19 +151,19 @@ func TestReadWhole(t *testing.T) {
 func TestReadOfATaskThatIsRemovedMeanwhile(t *testing.T) {
 	s := newStore(t)
 	moves := 0
-	s.Redis.AddHook(observer(func(c redis.Cmder) {
+	s.Conn.Redis.AddHook(observer(func(c redis.Cmder) {
 		if !mentions(c, redisstate.HeadFields) {
 			return
 		}
 		if moves > 0 {
-			must(t, s.Redis.HSet(t.Context(), s.Keys.Task(1), "outcome", moves).Err())
+			must(t, s.Conn.Redis.HSet(t.Context(), s.Keys.Task(1), "outcome", moves).Err())
 		} else {
-			must(t, s.Redis.Del(t.Context(), s.Keys.Task(1)).Err())
+			must(t, s.Conn.Redis.Del(t.Context(), s.Keys.Task(1)).Err())
 		}
 		moves--
 	}))
 	for before := range redisstate.ReadTries {
-		must(t, s.Redis.HSet(t.Context(), s.Keys.Task(1), map[string]string(rounds(plain, 50))).Err())
+		must(t, s.Conn.Redis.HSet(t.Context(), s.Keys.Task(1), map[string]string(rounds(plain, 50))).Err())
 		moves = before
 		expect.Result(s.ReadOne(t.Context(), 1, redisstate.Want{Fields: redisstate.Whole})).FailsWith(t, task.ErrNoTask, "after", before, "moves")
 	}
@@ -177,10 +177,10 @@ func TestReadingALargeTaskDelaysNoClient(t *testing.T) {
 	for i := range 12 {
 		large[task.RoundField(i, "output")] = strings.Repeat("x", 1<<20)
 	}
-	must(t, s.Redis.HSet(t.Context(), s.Keys.Task(1), map[string]string(many)).Err())
-	must(t, s.Redis.HSet(t.Context(), s.Keys.Task(2), map[string]string(large)).Err())
+	must(t, s.Conn.Redis.HSet(t.Context(), s.Keys.Task(1), map[string]string(many)).Err())
+	must(t, s.Conn.Redis.HSet(t.Context(), s.Keys.Task(2), map[string]string(large)).Err())
 	l := &load{}
-	s.Redis.AddHook(l)
+	s.Conn.Redis.AddHook(l)
 	for id, rounds := range map[int64]int{1: 300, 2: 12} {
 		x := expect.Result(s.ReadOne(t.Context(), id, redisstate.Want{Fields: redisstate.Whole})).Value(t)
 		expect.MustLen(t, x.Task.Rounds, rounds, "task", id)
@@ -211,8 +211,8 @@ func TestReadingMuchOutputDelaysNoClient(t *testing.T) {
 	for i := range 12 {
 		large[task.RoundField(i, "output")] = strings.Repeat("x", 1<<20)
 	}
-	must(t, s.Redis.HSet(t.Context(), s.Keys.Task(1), map[string]string(large)).Err())
-	must(t, s.Redis.ConfigResetStat(t.Context()).Err())
+	must(t, s.Conn.Redis.HSet(t.Context(), s.Keys.Task(1), map[string]string(large)).Err())
+	must(t, s.Conn.Redis.ConfigResetStat(t.Context()).Err())
 	x := expect.Result(s.ReadOne(t.Context(), 1, redisstate.Want{Fields: redisstate.Whole})).Value(t)
 	expect.MustLen(t, x.Task.Rounds.At(11).Output, 1<<20)
 	reads := commandCalls(t, s, "hmget")
@@ -225,10 +225,10 @@ func TestReadingMuchOutputDelaysNoClient(t *testing.T) {
 func TestInventedRounds(t *testing.T) {
 	s := newStore(t)
 	many := 100
-	must(t, s.Redis.HSet(t.Context(), s.Keys.Task(1), map[string]string(with(plain, task.Hash{"round": "99999", "99999:open": "5"}))).Err())
-	must(t, s.Redis.HSet(t.Context(), s.Keys.Task(2), map[string]string(rounds(plain, many+1))).Err())
+	must(t, s.Conn.Redis.HSet(t.Context(), s.Keys.Task(1), map[string]string(with(plain, task.Hash{"round": "99999", "99999:open": "5"}))).Err())
+	must(t, s.Conn.Redis.HSet(t.Context(), s.Keys.Task(2), map[string]string(rounds(plain, many+1))).Err())
 	l := &load{}
-	s.Redis.AddHook(l)
+	s.Conn.Redis.AddHook(l)
 	tasks := expect.Result(s.Read(t.Context(), []int64{1, 2}, redisstate.Want{Fields: redisstate.Facts, Rounds: redisstate.LastRounds(10)})).Value(t)
 	x := tasks[0].Task
 	expect.Equal(t, x.Round, 99999)
@@ -248,7 +248,7 @@ func TestInventedRounds(t *testing.T) {
 func TestInvalidRound(t *testing.T) {
 	s := newStore(t)
 	for _, round := range []string{"9223372036854775807", "100000", "-1", "1e9", "many"} {
-		must(t, s.Redis.HSet(t.Context(), s.Keys.Task(1), map[string]string(with(plain, task.Hash{"round": round}))).Err())
+		must(t, s.Conn.Redis.HSet(t.Context(), s.Keys.Task(1), map[string]string(with(plain, task.Hash{"round": round}))).Err())
 		for _, fields := range []redisstate.Fields{redisstate.Rules, redisstate.Facts, redisstate.Rules | redisstate.Facts, redisstate.Whole} {
 			x, err := s.ReadOne(t.Context(), 1, redisstate.Want{Fields: fields, Rounds: redisstate.LastRounds(2)})
 			if err != nil || x.Task.Round != 0 || x.Task.Current().Worker != "w" || x.Invalid == nil || !strings.HasPrefix(x.Invalid.Error(), "round: ") {
@@ -267,16 +267,16 @@ func TestLongValuesAreNotRead(t *testing.T) {
 				huge = with(huge, task.Hash{name: strings.Repeat("x", redisstate.LongestField+1)})
 			}
 		}
-		must(t, s.Redis.HSet(t.Context(), s.Keys.Task(1), map[string]string(huge)).Err())
-		must(t, s.Redis.HSet(t.Context(), s.Keys.Task(2), map[string]string(plain)).Err())
+		must(t, s.Conn.Redis.HSet(t.Context(), s.Keys.Task(1), map[string]string(huge)).Err())
+		must(t, s.Conn.Redis.HSet(t.Context(), s.Keys.Task(2), map[string]string(plain)).Err())
 		l := &load{}
-		s.Redis.AddHook(l)
+		s.Conn.Redis.AddHook(l)
 		for _, want := range []redisstate.Want{{Fields: redisstate.Rules | redisstate.Lists}, {Fields: redisstate.Facts, Rounds: redisstate.LastRounds(2)}, {Fields: redisstate.Rules | redisstate.Facts}, {Fields: redisstate.Whole}} {
 			all := expect.Result(s.Read(t.Context(), []int64{1, 2}, want)).Value(t)
 			expect.Fails(t, all[0].Invalid, "at most ")
 			expect.Equal(t, all[1].Task.Outcome, "failed")
 		}
-		must(t, s.Redis.HSet(t.Context(), s.Keys.Task(1), "input", strings.Repeat("x", 1<<20), "0:output", "out").Err())
+		must(t, s.Conn.Redis.HSet(t.Context(), s.Keys.Task(1), "input", strings.Repeat("x", 1<<20), "0:output", "out").Err())
 		all := expect.Result(s.Read(t.Context(), []int64{1, 2}, redisstate.Want{Texts: redisstate.SameTexts(redisstate.TextsOf{redisstate.OfTask, task.TextInput | task.TextMeta}, redisstate.TextsOf{0, task.TextOutput})})).Value(t)
 		x, y := all[0].Task, all[1].Task
 		expect.Equal(t, x.Input, "(1048576 bytes, too long to be valid)")
@@ -294,11 +294,11 @@ func TestManyPropertiesDelayNoClient(t *testing.T) {
 	for i := range redisstate.FewNames {
 		h[fmt.Sprint("unknown ", i)] = "x"
 	}
-	must(t, s.Redis.HSet(t.Context(), s.Keys.Task(1), map[string]string(h)).Err())
+	must(t, s.Conn.Redis.HSet(t.Context(), s.Keys.Task(1), map[string]string(h)).Err())
 	want, _ := task.ParseTask(1, h)
 	leaveOutFiles(want)
 	l := &load{}
-	s.Redis.AddHook(l)
+	s.Conn.Redis.AddHook(l)
 	for _, ids := range [][]int64{{1}, {2, 1}} {
 		all := expect.Result(s.Read(t.Context(), ids, redisstate.Want{Fields: redisstate.Whole})).Value(t)
 		diff := cmp.Diff(want, all[len(ids)-1].Task)
@@ -320,7 +320,7 @@ func TestWholeTasksAreBoundedInBytes(t *testing.T) {
 	for i := range ids {
 		ids[i] = int64(i + 1)
 		h := with(plain, task.Hash{"0:output": strings.Repeat("x", large)})
-		must(t, s.Redis.HSet(t.Context(), s.Keys.Task(ids[i]), map[string]string(h)).Err())
+		must(t, s.Conn.Redis.HSet(t.Context(), s.Keys.Task(ids[i]), map[string]string(h)).Err())
 	}
 	for _, most := range []int{1, 3*large + large/2, 9 * large} {
 		for rest := ids; len(rest) > 0; {
@@ -350,9 +350,9 @@ func TestASmallTaskIsReadWithTwoCommands(t *testing.T) {
 	ids := make([]int64, tasks)
 	for i := range ids {
 		ids[i] = int64(i + 1)
-		must(t, s.Redis.HSet(t.Context(), s.Keys.Task(ids[i]), map[string]string(plain)).Err())
+		must(t, s.Conn.Redis.HSet(t.Context(), s.Keys.Task(ids[i]), map[string]string(plain)).Err())
 	}
-	must(t, s.Redis.ConfigResetStat(t.Context()).Err())
+	must(t, s.Conn.Redis.ConfigResetStat(t.Context()).Err())
 	expect.Result(s.Read(t.Context(), ids, redisstate.Want{Fields: redisstate.Whole})).OK(t)
 	m, h, l := commandCalls(t, s, "memory|usage"), commandCalls(t, s, "hgetall"), commandCalls(t, s, "hlen")
 	expect.Equal(t, m, tasks, h, "HLEN", l, "times")

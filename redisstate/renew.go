@@ -140,7 +140,7 @@ func (s *Store) renew(ctx context.Context, lease task.Seconds, renewals []LeaseR
 	for i := range renewals {
 		addRenewal(e, &renewals[i])
 	}
-	reply, sent, err := s.RunAt(ctx, lua.Renew, []string{s.Keys.Due()}, e.All, conn.ListOf(2, len(renewals)+1,
+	reply, sent, err := s.Conn.RunAt(ctx, lua.Renew, []string{s.Keys.Due()}, e.All, conn.ListOf(2, len(renewals)+1,
 		conn.IsText))
 	if err != nil {
 		return nil, 0, sent, err

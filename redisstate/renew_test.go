@@ -20,7 +20,7 @@ func TestGiveUp(t *testing.T) {
 	mustOpen(t, s, define("a"), define("b"), define("c"))
 	mustClaim(t, s, 2) // by worker w
 	other := expect.Result(s.Claim(t.Context(), redisstate.ClaimParams{Worker: "v", Most: 1, Lease: 60})).Value(t)
-	_, since, err := s.TakeName(t.Context(), presence.WorkerInfo{Name: "w", Lease: 60}, presence.PriorOwner{})
+	_, since, err := s.Presence.TakeName(t.Context(), presence.WorkerInfo{Name: "w", Lease: 60}, presence.PriorOwner{})
 	expect.NoError(t, err)
 	mustOpen(t, s, define("d"))
 	later := mustClaim(t, s, 1)[0] // by a later owner of the name w

@@ -54,7 +54,7 @@ func TestRepeatedCallsChangeNothing(t *testing.T) {
 			return fmt.Sprint(renewed.Lost, err)
 		}},
 		{"take a name", func(ctx context.Context, t *testing.T, s *redisstate.Store) any {
-			return fmt.Sprint(took(s.TakeName(ctx, presence.WorkerInfo{Name: "w", Lease: 3600}, presence.PriorOwner{})))
+			return fmt.Sprint(took(s.Presence.TakeName(ctx, presence.WorkerInfo{Name: "w", Lease: 3600}, presence.PriorOwner{})))
 		}},
 		{"execute", func(ctx context.Context, t *testing.T, s *redisstate.Store) any {
 			running := read(t, s, runningID)
@@ -134,10 +134,10 @@ func TestRepeatedCallsChangeNothing(t *testing.T) {
 			mustLimit(t, s, "db", running(1))
 			mustOpen(t, s, limitedBy("db"), limitedBy("db"))
 			ids := claimAll(t, s, 10)
-			return fmt.Sprint(ids, s.RemoveLimit(ctx, "db"), returnWaiting(t, s), claimAll(t, s, 10))
+			return fmt.Sprint(ids, s.Limits.RemoveLimit(ctx, "db"), returnWaiting(t, s), claimAll(t, s, 10))
 		}},
 		{"tokens", func(ctx context.Context, t *testing.T, s *redisstate.Store) any {
-			return fmt.Sprint(s.RemoveToken(ctx, "other"), s.AddToken(ctx, token), s.AddToken(ctx, token), s.RemoveToken(ctx, "a"))
+			return fmt.Sprint(s.Accounts.RemoveToken(ctx, "other"), s.Accounts.AddToken(ctx, token), s.Accounts.AddToken(ctx, token), s.Accounts.RemoveToken(ctx, "a"))
 		}},
 		{"a move that is refused", func(ctx context.Context, t *testing.T, s *redisstate.Store) any {
 			m, _ := rules.Archive(read(t, s, succeededID))
@@ -166,7 +166,7 @@ func TestRepeatedCallsChangeNothing(t *testing.T) {
 			var got any
 			var calling sync.WaitGroup
 			calling.Go(func() { got = call.make(t.Context(), t, s) })
-			expect.Eventually(t, "the call waits", func() bool { return s.Outages() > 0 })
+			expect.Eventually(t, "the call waits", func() bool { return s.Conn.Outages() > 0 })
 			expect.Equal(t, changed(t, before, readAll(t, s)), "", "while the slot moves")
 			cluster.Stay(s.Keys.Schema(), other)
 			calling.Wait()
@@ -192,7 +192,7 @@ func TestRepeatedReads(t *testing.T) {
 	mustOpen(t, s, limitedBy("db"), limitedBy("db"), limitedBy("web"), limitedBy("web"))
 	claimAll(t, s, 10)
 	drop("ZCARD", s.Keys.OpenSet(task.LimitReason("web")))
-	uses := expect.Result(s.LimitUses(t.Context(), "db", "web")).Value(t)
+	uses := expect.Result(s.Limits.LimitUses(t.Context(), "db", "web")).Value(t)
 	expect.Equal(t, uses[0].Waiting+uses[1].Waiting, 2)
 	expect.Equal(t, proxy.Dropped(), 2)
 }
@@ -233,11 +233,11 @@ func TestLateCallIsRefused(t *testing.T) {
 	onEach(t, func(t *testing.T, s *redisstate.Store) {
 		mustOpen(t, s, define("a"))
 		for range 2 {
-			s.Calls.Last[0] -= 2 // the next call gets the number of an older call
+			s.Conn.Calls.Last[0] -= 2 // the next call gets the number of an older call
 			before := dump(t, s)
 			expect.Result(s.Open(t.Context(), "manager", define("late"))).Fails(t, "", "a late call was accepted")
 			expect.Equal(t, changed(t, before, dump(t, s)), "")
-			s.Calls.Last[0] += 1
+			s.Conn.Calls.Last[0] += 1
 		}
 	})
 }

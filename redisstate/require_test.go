@@ -40,7 +40,7 @@ func TestClaimsThatRequireTasks(t *testing.T) {
 		mustMove(t, s, ids[2], rules.Cancel) // state
 		mustMove(t, s, ids[2], rules.Remove) // no task
 		mustMove(t, s, ids[4], rules.Reopen) // round
-		s.Redis.Set(t.Context(), s.Keys.Task(77), "a string", 0)
+		s.Conn.Redis.Set(t.Context(), s.Keys.Task(77), "a string", 0)
 		before := dump(t, s)
 		wanted := append(all, redisstate.TaskVersion{ID: 77, State: task.Open}, redisstate.TaskVersion{ID: 78, State: task.Open}, redisstate.TaskVersion{ID: ids[3], State: task.Running})
 		_, err = claim(wanted...)
@@ -60,8 +60,8 @@ func TestClaimsThatRequireTasksOfTheOriginal(t *testing.T) {
 	ids := mustOpen(t, s, define("a"), define("b"))
 	mustMove(t, s, ids[1], rules.Cancel)
 	of := requiredOf(t, s, ids[1])
-	s.Redis.ZRem(t.Context(), s.Keys.List(task.Expired), ids[1])
-	s.Redis.ZAdd(t.Context(), s.Keys.List(task.Archived), redis.Z{Score: 1.7e9, Member: ids[1]})
+	s.Conn.Redis.ZRem(t.Context(), s.Keys.List(task.Expired), ids[1])
+	s.Conn.Redis.ZAdd(t.Context(), s.Keys.List(task.Archived), redis.Z{Score: 1.7e9, Member: ids[1]})
 	_, err := s.Claim(t.Context(), redisstate.ClaimParams{Worker: "w", Most: 1, Lease: 30, Require: []redisstate.TaskVersion{of}})
 	expect.True(t, errors.As(err, new(*redisstate.RequireError)), err)
 }

@@ -22,8 +22,8 @@ func TestQueueCounts(t *testing.T) {
 	onEach(t, func(t *testing.T, s *redisstate.Store) {
 		mustBe := func(when, want string) {
 			t.Helper()
-			queues, err := s.QueueCounts(t.Context())
-			waiting, err2 := s.Redis.ZCard(t.Context(), s.Keys.OpenSet(task.WaitingPlace)).Result()
+			queues, err := s.Counters.QueueCounts(t.Context())
+			waiting, err2 := s.Conn.Redis.ZCard(t.Context(), s.Keys.OpenSet(task.WaitingPlace)).Result()
 			got := fmt.Sprint(countsText(queues), " ", waiting)
 			expect.NoError(t, errors.Join(err, err2), when)
 			expect.Equal(t, got, want, when)
@@ -37,9 +37,9 @@ func TestQueueCounts(t *testing.T) {
 		mustBe("queues", "[{a 2} {b 1} {default 4}] 1")
 		claimFor(t, s, 5, offerOf("b"))
 		mustBe("after a claim that finds nothing", "[{a 2} {b 1} {default 4}] 1")
-		s.Redis.HSet(t.Context(), s.Keys.First(), "x", 1, "queue=z", "y")
+		s.Conn.Redis.HSet(t.Context(), s.Keys.First(), "x", 1, "queue=z", "y")
 		mustBe("odd fields", "[{a 2} {b 1} {default 4}] 1")
-		n := expect.Result(s.OpenWith(t.Context(), class.Requirement{Queue: "a"})).Value(t)
+		n := expect.Result(s.Counters.OpenWith(t.Context(), class.Requirement{Queue: "a"})).Value(t)
 		expect.Equal(t, n, 2, "also a task that is not due yet, but none with a tag")
 	})
 }
@@ -57,7 +57,7 @@ func countsText(queues []counts.QueueCount) string {
 func TestQueueCountsHaveTheFirstTask(t *testing.T) {
 	s := newStore(t)
 	ids := mustOpen(t, s, placed("a", 0), placed("a", 0, "gpu"))
-	queues := expect.Result(s.QueueCounts(t.Context())).Value(t)
+	queues := expect.Result(s.Counters.QueueCounts(t.Context())).Value(t)
 	expect.MustLen(t, queues, 1)
 	first := read(t, s, ids[0]).Rounds.At(0).Entered[task.Open]
 	expect.Compare(t, queues[0].First, "<=", first)
@@ -72,30 +72,30 @@ func TestRequirements(t *testing.T) {
 		later.StartAfter = 4e9
 		mustOpen(t, s, placed("a", 3), define("plain"))
 		mustOpen(t, s, later)
-		all := expect.Result(s.Requirements(t.Context(), 0)).Value(t)
+		all := expect.Result(s.Counters.Requirements(t.Context(), 0)).Value(t)
 		expect.MustLen(t, all, 2)
 		expect.Equal(t, all[0].Queue+all[1].Queue, "ab")
-		expect.Equal(t, expect.Result(s.Requirements(t.Context(), all[0].Number)).Value(t), all[1:])
-		expect.Equal(t, expect.Result(s.Waiting(t.Context())).Value(t), []string{class.Plain, "queue=a"}, "with due tasks")
+		expect.Equal(t, expect.Result(s.Counters.Requirements(t.Context(), all[0].Number)).Value(t), all[1:])
+		expect.Equal(t, expect.Result(s.Counters.Waiting(t.Context())).Value(t), []string{class.Plain, "queue=a"}, "with due tasks")
 
 		var numbers, first []any
 		for i := range 11_000 {
 			numbers = append(numbers, float64(10+i), fmt.Sprint("queue=q", i))
 		}
 		for page := range slices.Chunk(numbers, 2000) {
-			must(t, s.Redis.Do(t.Context(), append([]any{"ZADD", s.Keys.Requirements()}, page...)...).Err())
+			must(t, s.Conn.Redis.Do(t.Context(), append([]any{"ZADD", s.Keys.Requirements()}, page...)...).Err())
 		}
 		mustOpen(t, s, placed("c", 0))
-		size := expect.Result(s.Redis.ZCard(t.Context(), s.Keys.Requirements()).Result()).Value(t)
+		size := expect.Result(s.Conn.Redis.ZCard(t.Context(), s.Keys.Requirements()).Result()).Value(t)
 		expect.Compare(t, size, "<", 11_000, "idle requirements are forgotten")
-		expect.Len(t, expect.Result(s.Requirements(t.Context(), 11_008)).Value(t), 2, "the last number was not used again")
+		expect.Len(t, expect.Result(s.Counters.Requirements(t.Context(), 11_008)).Value(t), 2, "the last number was not used again")
 
-		known := int(s.Redis.HLen(t.Context(), s.Keys.First()).Val())
+		known := int(s.Conn.Redis.HLen(t.Context(), s.Keys.First()).Val())
 		for i := range redisstate.MostRequirements - known - 1 {
 			first = append(first, fmt.Sprint("queue=q", i), "x")
 		}
 		for page := range slices.Chunk(first, 2000) {
-			must(t, s.Redis.HSet(t.Context(), s.Keys.First(), page...).Err())
+			must(t, s.Conn.Redis.HSet(t.Context(), s.Keys.First(), page...).Err())
 		}
 		mustOpen(t, s, placed("last", 0))
 		before := dump(t, s)
@@ -130,14 +130,14 @@ func TestShareOfRequirements(t *testing.T) {
 			for i := range 227 {
 				args = append(args, "9e9", fmt.Sprint("tags=", page+i))
 			}
-			must(t, s.Redis.Do(t.Context(), args...).Err())
+			must(t, s.Conn.Redis.Do(t.Context(), args...).Err())
 		}
 		later, waiting := of("ann", "later"), of("ann", "waiting")
 		later.StartAfter = 5e9
 		ids := mustOpen(t, s, later, of("ann", "due"), of("ann", "due"))
 		waiting.After = &task.Dependencies{Tasks: ids[:1]}
 		mustOpen(t, s, waiting)
-		expect.Equal(t, s.Redis.ZScore(t.Context(), key, "tags=later").Val(), 5e9)
+		expect.Equal(t, s.Conn.Redis.ZScore(t.Context(), key, "tags=later").Val(), 5e9)
 
 		tags := []string{"new"}
 		change, err := rules.Change(read(t, s, ids[1]), task.Changes{Tags: &tags})
@@ -159,10 +159,10 @@ func TestShareOfRequirements(t *testing.T) {
 		mustOpen(t, s, of("ann", "due"), of("bob", "new"), of("", "other"), of("ann"))
 
 		past := redis.ZAddArgs{XX: true, Members: []redis.Z{{Member: "tags=due"}, {Member: "tags=7"}}}
-		must(t, s.Redis.ZAddArgs(t.Context(), key, past).Err())
+		must(t, s.Conn.Redis.ZAddArgs(t.Context(), key, past).Err())
 		mustOpen(t, s, another)
 		refused(of("ann", "newer"))
-		expect.Equal(t, s.Redis.ZCard(t.Context(), key).Val(), redisstate.MostOfOne)
+		expect.Equal(t, s.Conn.Redis.ZCard(t.Context(), key).Val(), redisstate.MostOfOne)
 		mustMove(t, s, ids[1], rules.Cancel)
 		mustMove(t, s, ids[1], func(t *task.Task) (rules.Move, error) { return rules.Reopen(t) })
 	})
@@ -177,7 +177,7 @@ func TestManyGroups(t *testing.T) {
 			d.Queue, d.Source, d.Group, d.ByGroup = queue, "", fmt.Sprint("g", i), true
 		})
 	}
-	all := expect.Result(s.Requirements(t.Context(), 0)).Value(t)
+	all := expect.Result(s.Counters.Requirements(t.Context(), 0)).Value(t)
 	expect.MustLen(t, all, 1)
 	expect.Equal(t, all[0].Name, "queue=q;handler=p")
 	place := class.TaskStoreSet("g4711")
@@ -197,7 +197,7 @@ func TestRequirementsThatNobodyReads(t *testing.T) {
 		number := 1000.0
 		unreadable := func() {
 			number++
-			must(t, s.Redis.ZAdd(t.Context(), s.Keys.Requirements(), redis.Z{Score: number, Member: fmt.Sprint("new=", number)}).Err())
+			must(t, s.Conn.Redis.ZAdd(t.Context(), s.Keys.Requirements(), redis.Z{Score: number, Member: fmt.Sprint("new=", number)}).Err())
 		}
 		for range 3 {
 			unreadable()
@@ -215,7 +215,7 @@ func TestEndlessMinTime(t *testing.T) {
 		offer.Tags = []string{"gpu"}
 		mustOpen(t, s, placed("a", 0), placed("a", 0, "gpu"))
 		expect.Len(t, claimFor(t, s, 5, offer).Claims, 2) // learns the requirements
-		must(t, s.Redis.HSet(t.Context(), redisstate.ServesKey(s, &offer), "queue=a", "inf;").Err())
+		must(t, s.Conn.Redis.HSet(t.Context(), redisstate.ServesKey(s, &offer), "queue=a", "inf;").Err())
 		ids := mustOpen(t, s, placed("a", 0), placed("a", 0, "gpu"))
 		r := redisstate.ClaimParams{Worker: "w", Most: 5, Lease: 60, Offer: &offer, TimeLeft: 100}
 		expect.Equal(t, claimedIDs(expect.Result(s.Claim(t.Context(), r)).Value(t)), ids[1:])
@@ -248,13 +248,13 @@ func TestLearningFromAnOldNumber(t *testing.T) {
 	mustOpen(t, s, placed("a", 0))
 	expect.Len(t, claimFor(t, s, 5, offer).Claims, 1)
 	ids := mustOpen(t, s, placed("a", 0), placed("b", 0))
-	must(t, s.Redis.Del(t.Context(), redisstate.ServesKey(s, &offer)).Err())
+	must(t, s.Conn.Redis.Del(t.Context(), redisstate.ServesKey(s, &offer)).Err())
 	var c redisstate.ClaimResult
 	parts := make([]any, redisstate.ClaimReplySeen+1)
 	parts[redisstate.ClaimReplySeen] = "1"
 	expect.NoError(t, redisstate.LearnRequirements(s, t.Context(), &offer, parts, &c))
 	expect.True(t, c.Stale, "the claim is not repeated")
-	expect.Len(t, s.Redis.HGetAll(t.Context(), redisstate.ServesKey(s, &offer)).Val(), 0)
+	expect.Len(t, s.Conn.Redis.HGetAll(t.Context(), redisstate.ServesKey(s, &offer)).Val(), 0)
 	expect.Equal(t, slices.Sorted(slices.Values(claimedIDs(claimFor(t, s, 5, offer)))), ids)
 }
 
@@ -262,7 +262,7 @@ func TestLearningFromAnOldNumber(t *testing.T) {
 // claims it while the other compares requirements.
 func TestRepeatedClaimMeetsANewRequirement(t *testing.T) {
 	s := newStore(t)
-	other := connect(t, s.Addr, s.Keys.Namespace())
+	other := connect(t, s.Conn.Addr, s.Keys.Namespace())
 	mustOpen(t, s, placed("a", 0))
 	offer := offerOf("a")
 	claim := func(by *redisstate.Store) []redisstate.Claim {
@@ -272,7 +272,7 @@ func TestRepeatedClaimMeetsANewRequirement(t *testing.T) {
 	}
 	var first []redisstate.Claim
 	compares := func(c redis.Cmder) bool { return len(c.Args()) > 3 && c.Args()[3] == redisstate.ServesKey(s, &offer) }
-	other.Redis.AddHook(once(compares, func() { first = claim(s) }))
+	other.Conn.Redis.AddHook(once(compares, func() { first = claim(s) }))
 	again := claim(other)
 	expect.MustLen(t, first, 1)
 	expect.MustLen(t, again, 1)

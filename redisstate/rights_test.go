@@ -38,11 +38,11 @@ func TestAMissingRightOfOneCall(t *testing.T) {
 	news := renewal
 	news.Report.Updates = []string{"one"}
 	for name, call := range map[string]func(ctx context.Context) error{
-		"info":                     func(ctx context.Context) error { _, err := s.Info(ctx, "memory"); return err },
+		"info":                     func(ctx context.Context) error { _, err := s.Conn.Info(ctx, "memory"); return err },
 		"a renewal with an update": func(ctx context.Context) error { _, err := s.Renew(ctx, 60, news); return err },
 	} {
 		var forbidden *conn.ForbiddenError
-		if err := call(t.Context()); !errors.As(err, &forbidden) || !strings.Contains(err.Error(), s.Addr) || !strings.Contains(err.Error(), "grant ") {
+		if err := call(t.Context()); !errors.As(err, &forbidden) || !strings.Contains(err.Error(), s.Conn.Addr) || !strings.Contains(err.Error(), "grant ") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -50,12 +50,12 @@ func TestAMissingRightOfOneCall(t *testing.T) {
 	sizes := expect.Result(s.MemoryOf(t.Context(), ids)).Value(t)
 	expect.MustLen(t, sizes, 1)
 	expect.Equal(t, sizes[0], 0)
-	s.Redis.Set(t.Context(), s.Keys.TaskID(), index.MaxID, 0) // so a walk would scan the keys
+	s.Conn.Redis.Set(t.Context(), s.Keys.TaskID(), index.MaxID, 0) // so a walk would scan the keys
 	expect.Equal(t, pages(t, s, 10), [][]int64{ids})
 	_, _, done, err := s.DanglingIDs(t.Context(), redisstate.IndexPage{}, 10)
 	expect.NoError(t, err, "the audit of indexes")
 	expect.True(t, done, "the audit of indexes does not end")
-	n := s.Outages()
+	n := s.Conn.Outages()
 	expect.True(t, n == 0, n, "outages")
 	expect.Result(operator.Exists(t.Context(), s.Keys.Due()).Result()).Is(t, 1, "due")
 	must(t, operator.Do(t.Context(), "ACL", "SETUSER", "default", "-@write").Err())
@@ -67,18 +67,18 @@ func TestCheckRights(t *testing.T) {
 	t.Parallel()
 	s, operator := withOperator(t)
 	before := conntest.Dump(t, s.Conn)
-	expect.NoError(t, s.CheckRights(t.Context()))
+	expect.NoError(t, s.Conn.CheckRights(t.Context()))
 	must(t, operator.Do(t.Context(), "ACL", "SETUSER", "default", "-xadd", "-memory", "-scan").Err())
-	expect.NoError(t, s.CheckRights(t.Context()))
+	expect.NoError(t, s.Conn.CheckRights(t.Context()))
 	must(t, operator.Do(t.Context(), "ACL", "SETUSER", "default", "-hset", "-zadd", "-time").Err())
 	var refused *conn.RefusedError
-	err := s.CheckRights(t.Context())
+	err := s.Conn.CheckRights(t.Context())
 	expect.True(t, errors.As(err, &refused), err)
 	expect.Contains(t, err.Error(), "the user lacks the rights to HSET, ZADD, TIME; grant them (+hset +zadd +time)")
 	must(t, operator.Do(t.Context(), "ACL", "SETUSER", "default", "+@all", "-unlink").Err())
-	expect.Fails(t, s.CheckRights(t.Context()), "the rights to UNLINK;")
+	expect.Fails(t, s.Conn.CheckRights(t.Context()), "the rights to UNLINK;")
 	must(t, operator.Do(t.Context(), "ACL", "SETUSER", "default", "+@all").Err())
-	expect.NoError(t, s.CheckRights(t.Context()))
+	expect.NoError(t, s.Conn.CheckRights(t.Context()))
 	expect.Equal(t, cmp.Diff(before, conntest.Dump(t, s.Conn)), "")
 }
 
@@ -90,7 +90,7 @@ func TestReadyNamesAMissingRight(t *testing.T) {
 	admin := expect.Result(redisstate.Connect(t.Context(), conntest.Config(t, r.Addr), "admin", quiet)).Value(t)
 	t.Cleanup(func() { admin.Close() })
 	for _, command := range []string{"ping", "type", "get", "set", "info"} {
-		must(t, admin.Redis.Do(t.Context(), "ACL", "SETUSER", "u", "reset", "on", ">p", "~*", "&*", "+@all", "-"+command).Err())
+		must(t, admin.Conn.Redis.Do(t.Context(), "ACL", "SETUSER", "u", "reset", "on", ">p", "~*", "&*", "+@all", "-"+command).Err())
 		at := conntest.Config(t, r.Addr)
 		at.Username, at.Password = "u", "p"
 		s, err := redisstate.Connect(t.Context(), at, "ns", quiet)

@@ -28,7 +28,7 @@ func TestRollback(t *testing.T) {
 	ns := redistest.Namespace(t)
 	s, other := connect(t, r.Addr, ns), connect(t, r.Addr, ns)
 	mustOpen(t, s, define("kept"))
-	must(t, s.Redis.Save(t.Context()).Err())
+	must(t, s.Conn.Redis.Save(t.Context()).Err())
 	lost := mustOpen(t, s, define("lost"))[0]
 	before := mustClaim(t, s, 2)[0]
 	mustExecute(t, s, before, rules.Result{Output: "before"})
@@ -107,7 +107,7 @@ func TestFlushedRedis(t *testing.T) {
 			expect.Compare(t, id, ">", last)
 			last = id
 		}
-		expect.Equal(t, expect.Result(s.SchemaOf(t.Context())).Value(t), "2")
+		expect.Equal(t, expect.Result(s.Conn.SchemaOf(t.Context())).Value(t), "2")
 		must(t, deleteNamespace(t, s))
 		connect(t, addr, ns) // a new client takes the namespace for a new one
 		expect.Compare(t, mustOpen(t, s, define("new"))[0], ">", last)
@@ -115,7 +115,7 @@ func TestFlushedRedis(t *testing.T) {
 }
 
 func deleteNamespace(t *testing.T, s *redisstate.Store) error {
-	return s.Redis.Del(t.Context(), expect.Result(s.Redis.Keys(t.Context(), s.Keys.Namespace()+":*").Result()).Value(t)...).Err()
+	return s.Conn.Redis.Del(t.Context(), expect.Result(s.Conn.Redis.Keys(t.Context(), s.Keys.Namespace()+":*").Result()).Value(t)...).Err()
 }
 
 // After files of Redis were put back (docs/operations.md, "Backup and restore"), ids that were given out since the copy
@@ -125,7 +125,7 @@ func TestRestoredFiles(t *testing.T) {
 	r := redistest.Start(t, redistest.AOF("always"))
 	s, backup := connect(t, r.Addr, redistest.Namespace(t)), filepath.Join(t.TempDir(), "backup")
 	mustOpen(t, s, define("kept"))
-	dir := expect.Result(s.Redis.ConfigGet(t.Context(), "dir").Result()).Value(t)["dir"]
+	dir := expect.Result(s.Conn.Redis.ConfigGet(t.Context(), "dir").Result()).Value(t)["dir"]
 	must(t, os.CopyFS(backup, os.DirFS(dir)))
 	lost := mustOpen(t, s, define("lost"))[0]
 	r.Kill()
@@ -145,7 +145,7 @@ func TestRollbackWithoutRights(t *testing.T) {
 	ns := redistest.Namespace(t)
 	s := connect(t, r.Addr, ns)
 	mustOpen(t, s, define("kept"))
-	must(t, s.Redis.Save(t.Context()).Err())
+	must(t, s.Conn.Redis.Save(t.Context()).Err())
 	r.Restart()
 	at := conntest.Config(t, r.Addr)
 	at.Username, at.Password = "reader", "any"
@@ -163,11 +163,11 @@ func TestCopiedNamespace(t *testing.T) {
 	mustOpen(t, s, grouped("g"), keyed("k", task.UntilFinished), waits)
 	expect.Result(s.LinkWaiting(t.Context())).Is(t, 1)
 	claims := mustClaim(t, s, 1)
-	other := connect(t, s.Addr, redistest.Namespace(t))
-	for _, key := range s.Redis.Keys(t.Context(), s.Keys.Key("")+"*").Val() {
+	other := connect(t, s.Conn.Addr, redistest.Namespace(t))
+	for _, key := range s.Conn.Redis.Keys(t.Context(), s.Keys.Key("")+"*").Val() {
 		name := other.Keys.Key(strings.TrimPrefix(key, s.Keys.Key("")))
-		value := expect.Result(s.Redis.Dump(t.Context(), key).Result()).Value(t)
-		must(t, s.Redis.RestoreReplace(t.Context(), name, 0, value).Err())
+		value := expect.Result(s.Conn.Redis.Dump(t.Context(), key).Result()).Value(t)
+		must(t, s.Conn.Redis.RestoreReplace(t.Context(), name, 0, value).Err())
 	}
 	mustBeSound(t, other)
 	mustExecute(t, other, claims[0], rules.Result{Exit: "0"})

@@ -53,8 +53,8 @@ const RoomPause = time.Second
 func (s *Store) Room(ctx context.Context) (settings task.Settings, invalid error, m task.Memory, err error) {
 	var values []any
 	var info conn.Info
-	err = s.UntilAnswered(ctx, func(ctx context.Context) error {
-		p := s.Redis.Pipeline()
+	err = s.Conn.UntilAnswered(ctx, func(ctx context.Context) error {
+		p := s.Conn.Redis.Pipeline()
 		named, memory := p.HMGet(ctx, s.Keys.Settings(), task.SettingNames...), p.Info(ctx, "memory")
 		conn.Exec(ctx, p)
 		values = named.Val()
@@ -100,7 +100,7 @@ func (s *Store) ChangeSetting(ctx context.Context, name, value string) error {
 	if err := settings.Change(name, value); err != nil {
 		return err
 	}
-	err := s.Write(ctx, "change the setting "+name, func(p redis.Pipeliner) {
+	err := s.Conn.Write(ctx, "change the setting "+name, func(p redis.Pipeliner) {
 		p.HSet(ctx, s.Keys.Settings(), name, settings.Value(name))
 	})
 	s.room.mu.Lock()
@@ -167,7 +167,7 @@ func (s *Store) maxTasks(ctx context.Context, wait bool) (string, error) {
 		waits := settings.OpensWait(m)
 		if s.room.changed(opensWait, waits) {
 			s.logRoom(waits, m, func() {
-				s.Log.Warn("new tasks wait, because redis uses too much of its maxmemory", "used", m.Used, "maxmemory",
+				s.Conn.Log.Warn("new tasks wait, because redis uses too much of its maxmemory", "used", m.Used, "maxmemory",
 					m.Max, "high_water", settings.HighWater, "remedy",
 					"remove finished tasks, open tasks with keep_finished and keep_archived, or raise maxmemory")
 			})
@@ -207,7 +207,7 @@ func (s *Store) claimsMustWait(ctx context.Context) bool {
 	waits := settings.ClaimsWait(m)
 	if s.room.changed(claimsWait, waits) {
 		s.logRoom(waits, m, func() {
-			s.Log.Warn("claims wait, because redis uses nearly all of its maxmemory", "used", m.Used, "maxmemory",
+			s.Conn.Log.Warn("claims wait, because redis uses nearly all of its maxmemory", "used", m.Used, "maxmemory",
 				m.Max, "remedy", "remove finished tasks, or raise maxmemory")
 		})
 	}
@@ -219,7 +219,7 @@ func (s *Store) logRoom(waits bool, m task.Memory, warn func()) {
 		warn()
 		return
 	}
-	s.Log.Info("redis has enough memory again", "used", m.Used, "maxmemory", m.Max)
+	s.Conn.Log.Info("redis has enough memory again", "used", m.Used, "maxmemory", m.Max)
 }
 
 // countedLists returns the lists whose tasks count for max_tasks, if there is a limit.

@@ -111,14 +111,14 @@ func TestMaxTasksOfManyClients(t *testing.T) {
 	limitTasks(t, s, strconv.Itoa(most))
 	var all sync.WaitGroup
 	for range 8 {
-		client := connect(t, s.Addr, s.Keys.Namespace())
+		client := connect(t, s.Conn.Addr, s.Keys.Namespace())
 		all.Go(func() {
 			for i := 0; ; i++ {
 				var err error
 				if i%2 == 0 {
 					_, err = client.Open(t.Context(), "m", define("a"), define("b"))
 				} else {
-					_, err = client.OpenAll(t.Context(), "m", "", keyed(client.Boot()+strconv.Itoa(i), task.UntilFinished))
+					_, err = client.OpenAll(t.Context(), "m", "", keyed(client.Conn.Boot()+strconv.Itoa(i), task.UntilFinished))
 				}
 				if err != nil {
 					expect.True(t, errors.As(err, new(*task.TasksLimitError)), err)
@@ -149,7 +149,7 @@ func TestMaxTasksAndLostReplies(t *testing.T) {
 func TestInvalidSettings(t *testing.T) {
 	s := newStore(t)
 	for _, value := range []string{"", "0", "-5", "NaN", "many", strings.Repeat("9", 400), "\x00"} {
-		must(t, s.Redis.HSet(t.Context(), s.Keys.Settings(), "max_tasks", value, "high_water", value, "other", value).Err())
+		must(t, s.Conn.Redis.HSet(t.Context(), s.Keys.Settings(), "max_tasks", value, "high_water", value, "other", value).Err())
 		settings, invalid, _, err := s.Room(t.Context())
 		expect.NoError(t, err, value)
 		expect.Fails(t, invalid, "", value)
@@ -158,8 +158,8 @@ func TestInvalidSettings(t *testing.T) {
 		mustOpen(t, s, define("x"))
 	}
 	expect.Fails(t, s.ChangeSetting(t.Context(), "other", "1"), "", "an unknown setting was changed")
-	must(t, s.Redis.Del(t.Context(), s.Keys.Settings()).Err())
-	must(t, s.Redis.Set(t.Context(), s.Keys.Settings(), "text", 0).Err()) // written after the client's start
+	must(t, s.Conn.Redis.Del(t.Context(), s.Keys.Settings()).Err())
+	must(t, s.Conn.Redis.Set(t.Context(), s.Keys.Settings(), "text", 0).Err()) // written after the client's start
 	if settings, _, _, err := s.Room(t.Context()); err != nil || settings != task.DefaultSettings() {
 		t.Errorf("%+v, %v", settings, err)
 	}
@@ -174,10 +174,10 @@ func limited(t *testing.T) (s *redisstate.Store, lines <-chan string, use func(p
 	t.Cleanup(func() { s.Close() })
 	return s, lines, func(part float64) {
 		t.Helper()
-		must(t, s.Redis.ConfigSet(t.Context(), "maxmemory", "0").Err())
+		must(t, s.Conn.Redis.ConfigSet(t.Context(), "maxmemory", "0").Err())
 		_, _, m, err := s.Room(t.Context())
 		must(t, err)
-		must(t, s.Redis.ConfigSet(t.Context(), "maxmemory", fmt.Sprintf("%.0f", float64(m.Used)/part)).Err())
+		must(t, s.Conn.Redis.ConfigSet(t.Context(), "maxmemory", fmt.Sprintf("%.0f", float64(m.Used)/part)).Err())
 		forgetRoom(s)
 	}
 }
@@ -263,12 +263,12 @@ func TestRoomCostsNoCommandPerCall(t *testing.T) {
 	s := connect(t, redistest.Start(t).Addr, "ns")
 	mustOpen(t, s, define("x"))
 	s.SetRoomRead(time.Now().Add(time.Hour)) // the values stay fresh during the test
-	must(t, s.Redis.ConfigResetStat(t.Context()).Err())
+	must(t, s.Conn.Redis.ConfigResetStat(t.Context()).Err())
 	for range 20 {
 		mustOpen(t, s, define("x"))
 		mustClaim(t, s, 1)
 	}
-	stats := s.Redis.Info(t.Context(), "commandstats").Val()
+	stats := s.Conn.Redis.Info(t.Context(), "commandstats").Val()
 	expect.True(t, !strings.Contains(stats, "cmdstat_info"), stats)
 }
 
@@ -287,7 +287,7 @@ func TestClaimsReadTheMemoryOfARedisWithoutLimitRarely(t *testing.T) {
 	reads(time.Hour)
 	expect.Equal(t, reads(2*redisstate.RoomForClaims), 0, "without maxmemory, after 10 s")
 	expect.Equal(t, reads(redisstate.RoomWithoutLimit), 1, "without maxmemory, after 30 s")
-	must(t, s.Redis.ConfigSet(t.Context(), "maxmemory", "1gb").Err())
+	must(t, s.Conn.Redis.ConfigSet(t.Context(), "maxmemory", "1gb").Err())
 	reads(time.Hour)
 	expect.Equal(t, reads(2*redisstate.RoomForClaims), 1, "with maxmemory, after 10 s")
 }

@@ -80,7 +80,7 @@ func TestSentinels(t *testing.T) {
 	s := expect.Result(redisstate.Connect(t.Context(), one, ns, quiet)).Value(t)
 	defer s.Close()
 	group.All[0].Signal(syscall.SIGSTOP)
-	must(t, s.Redis.ClientKillByFilter(t.Context(), "TYPE", "normal", "SKIPME", "no").Err())
+	must(t, s.Conn.Redis.ClientKillByFilter(t.Context(), "TYPE", "normal", "SKIPME", "no").Err())
 	expect.Result(s.Now(t.Context())).Value(t)
 }
 

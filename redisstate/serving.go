@@ -77,7 +77,7 @@ func (s *Store) learnRequirements(ctx context.Context, o *class.Offer, reply any
 	if err != nil {
 		return nil
 	}
-	all, err := s.Requirements(ctx, seen)
+	all, err := s.Counters.Requirements(ctx, seen)
 	c.Stale = c.Stale || len(all) > 0
 	for some := range slices.Chunk(all, learnedAtOnce) {
 		if err != nil {
@@ -91,7 +91,7 @@ func (s *Store) learnRequirements(ctx context.Context, o *class.Offer, reply any
 			}
 		}
 		var written any
-		written, err = s.Run(ctx, "write which requirements a worker serves", lua.Learn, []string{s.servesKey(o)}, args,
+		written, err = s.Conn.Run(ctx, "write which requirements a worker serves", lua.Learn, []string{s.servesKey(o)}, args,
 			conn.IsNumber)
 		if err == nil && conn.Number(written) == 0 {
 			return nil // the next claim says what is known now

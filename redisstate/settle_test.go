@@ -91,13 +91,13 @@ func compareTasks(t *testing.T, s *redisstate.Store, name string, ids []int64) {
 	t.Helper()
 	var texts []string
 	for _, id := range ids {
-		h := s.Redis.HGetAll(t.Context(), s.Keys.Task(id)).Val()
+		h := s.Conn.Redis.HGetAll(t.Context(), s.Keys.Task(id)).Val()
 		for _, field := range []string{"id", "log", "0:claim", "lease_until", "0:output", "place"} {
 			delete(h, field)
 		}
 		lists := []string{}
 		for _, list := range append(rules.Lists, "due") {
-			if s.Redis.ZScore(t.Context(), s.Keys.Key(string(list)), fmt.Sprint(id)).Err() == nil {
+			if s.Conn.Redis.ZScore(t.Context(), s.Keys.Key(string(list)), fmt.Sprint(id)).Err() == nil {
 				lists = append(lists, string(list))
 			}
 		}
@@ -121,7 +121,7 @@ func TestSettledReportWithDependents(t *testing.T) {
 		m := expect.Result(rules.Execute(c.Task, c.ID, result)).Value(t).Settled(c.Task, result)
 		mustApply(t, s, m, nil)
 		expect.Equal(t, read(t, s, id).State, task.Succeeded)
-		expect.Equal(t, s.Redis.ZRange(t.Context(), s.Keys.Ended(), 0, -1).Val(), []string{fmt.Sprint(id, ":0:succeeded")})
+		expect.Equal(t, s.Conn.Redis.ZRange(t.Context(), s.Keys.Ended(), 0, -1).Val(), []string{fmt.Sprint(id, ":0:succeeded")})
 		mustBeSound(t, s)
 	})
 }
@@ -148,12 +148,12 @@ func TestDueTasksWithOddMembers(t *testing.T) {
 	s := newStore(t)
 	ctx := t.Context()
 	for _, odd := range []string{"", "a b", "1\n2", "99999999999999999999999", "007", "abc", "7"} {
-		must(t, s.Redis.ZAdd(ctx, s.Keys.Due(), redis.Z{Score: 1, Member: odd}).Err())
+		must(t, s.Conn.Redis.ZAdd(ctx, s.Keys.Due(), redis.Z{Score: 1, Member: odd}).Err())
 	}
 	due := expect.Result(s.DueTasks(ctx, task.Never, 100)).Value(t)
 	expect.MustLen(t, due, 1)
 	expect.Equal(t, due[0].ID, 7)
-	expect.Equal(t, s.Redis.ZRange(ctx, s.Keys.Due(), 0, -1).Val(), []string{"7"}, "the list due contains")
+	expect.Equal(t, s.Conn.Redis.ZRange(ctx, s.Keys.Due(), 0, -1).Val(), []string{"7"}, "the list due contains")
 }
 
 // settleMany makes the moves that a server makes for due tasks. It returns how many tasks it settled.

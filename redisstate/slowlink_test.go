@@ -22,7 +22,7 @@ func TestRepliesOverASlowLink(t *testing.T) {
 	input := strings.Repeat("x", 100<<10)
 	ids := mustOpen(t, s, define(input), define(input))
 	archive := []byte(strings.Repeat("x", 200<<10))
-	source := expect.Result(s.PutProgram(t.Context(), archive)).Value(t)
+	source := expect.Result(s.Programs.PutProgram(t.Context(), archive)).Value(t)
 	for name, read := range map[string]func(ctx context.Context, s *redisstate.Store) (bytes int, err error){
 		"settling": func(ctx context.Context, s *redisstate.Store) (int, error) {
 			stored, err := s.Read(ctx, ids, redisstate.Want{Fields: redisstate.Rules})
@@ -41,7 +41,7 @@ func TestRepliesOverASlowLink(t *testing.T) {
 			return bytes, err
 		},
 		"a program": func(ctx context.Context, s *redisstate.Store) (int, error) {
-			got, err := s.Program(ctx, strings.TrimPrefix(source, "redis:"))
+			got, err := s.Programs.Program(ctx, strings.TrimPrefix(source, "redis:"))
 			return len(got), err
 		},
 		"opening": func(ctx context.Context, s *redisstate.Store) (int, error) {

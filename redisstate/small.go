@@ -81,7 +81,7 @@ func (s *Store) readSmall(ctx context.Context, ids []int64, some []int, hashes [
 // readNamed reads the facts of some of the tasks, each with one command, after the names of their properties.
 func (s *Store) readNamed(ctx context.Context, ids []int64, some []int, hashes []task.Hash, want *Want) error {
 	keys, rounds := make([]*redis.StringSliceCmd, len(some)), make([]*redis.StringCmd, len(some))
-	err := s.Pipeline(ctx, readTasks, func(p redis.Pipeliner) {
+	err := s.Conn.Pipeline(ctx, readTasks, func(p redis.Pipeliner) {
 		for k, i := range some {
 			keys[k], rounds[k] = p.HKeys(ctx, s.Keys.Task(ids[i])), p.HGet(ctx, s.Keys.Task(ids[i]), "round")
 		}

@@ -37,17 +37,17 @@ func sizedTasks() []task.Hash {
 // not wanted.
 func TestSizedTasksAreReadAsOthers(t *testing.T) {
 	s := newStore(t)
-	careful := connect(t, s.Addr, s.Keys.Namespace())
+	careful := connect(t, s.Conn.Addr, s.Keys.Namespace())
 	careful.SetSizeless()
 	var ids []int64
 	for i, h := range sizedTasks() {
 		ids = append(ids, int64(i+1))
 		if len(h) > 0 {
-			must(t, s.Redis.HSet(t.Context(), s.Keys.Task(ids[i]), map[string]string(h)).Err())
+			must(t, s.Conn.Redis.HSet(t.Context(), s.Keys.Task(ids[i]), map[string]string(h)).Err())
 		}
 	}
-	must(t, s.Redis.Set(t.Context(), s.Keys.Task(99), "no hash", 0).Err())
-	must(t, s.Redis.ZAdd(t.Context(), s.Keys.List(task.Archived), redis.Z{Score: 8, Member: "7"}).Err())
+	must(t, s.Conn.Redis.Set(t.Context(), s.Keys.Task(99), "no hash", 0).Err())
+	must(t, s.Conn.Redis.ZAdd(t.Context(), s.Keys.List(task.Archived), redis.Z{Score: 8, Member: "7"}).Err())
 	ids = append(slices.Insert(ids, 3, 99), 1)
 	last := func(x *task.Task) []redisstate.TextsOf {
 		return []redisstate.TextsOf{{redisstate.OfTask, task.TextInput | task.TextMeta}, {x.LastRun(), task.TextOutput | task.TextResult | task.TextError}}
@@ -92,9 +92,9 @@ func TestAListTakesFewCommands(t *testing.T) {
 	for i := range 20 {
 		ids = append(ids, int64(i+1))
 		h := with(plain, task.Hash{"state": "running", "0:output": strings.Repeat("x", i%2*(20<<10))})
-		must(t, s.Redis.HSet(t.Context(), s.Keys.Task(ids[i]), map[string]string(h)).Err())
+		must(t, s.Conn.Redis.HSet(t.Context(), s.Keys.Task(ids[i]), map[string]string(h)).Err())
 	}
-	must(t, s.Redis.ConfigResetStat(t.Context()).Err())
+	must(t, s.Conn.Redis.ConfigResetStat(t.Context()).Err())
 	expect.Result(s.Read(t.Context(), ids, redisstate.Want{Fields: redisstate.Facts, Rounds: redisstate.LastRounds(2)})).OK(t)
 	for command, calls := range map[string]int{"memory|usage": 20, "hgetall": 10, "hkeys": 10, "hget": 10, "hmget": 10, "evalsha": 0} {
 		expect.Equal(t, commandCalls(t, s, command), calls, command)

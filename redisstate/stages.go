@@ -65,7 +65,7 @@ func (s *Store) RemoveStageRecords(ctx context.Context, groups []string) error {
 			return err
 		}
 	}
-	return s.BestEffort(ctx, "remove the records of stages",
+	return s.Conn.BestEffort(ctx, "remove the records of stages",
 		func(p redis.Pipeliner) { p.HDel(ctx, s.Keys.Pipelines(), groups...) })
 }
 
@@ -82,7 +82,7 @@ func (s *Store) StoreDefinitions(ctx context.Context, name string, chunk int, de
 	if err := task.CheckNoBlobs(definitions, "tasks of a stage"); err != nil {
 		return err
 	}
-	if err := s.NameDefinitions(ctx, definitions); err != nil {
+	if err := s.Programs.NameDefinitions(ctx, definitions); err != nil {
 		return err
 	}
 	var encoded bytes.Buffer
@@ -90,7 +90,7 @@ func (s *Store) StoreDefinitions(ctx context.Context, name string, chunk int, de
 		return fmt.Errorf("store definitions: %w", err)
 	}
 	key := s.Keys.Definitions(name)
-	_, err := s.Run(ctx, "store definitions", lua.Storing, []string{key, key}, []any{
+	_, err := s.Conn.Run(ctx, "store definitions", lua.Storing, []string{key, key}, []any{
 		"HSET", 2, chunk, encoded.String(),
 		"EXPIRE", 1, keepDefinitions,
 	}, conn.Anything)
@@ -118,7 +118,7 @@ func (s *Store) Definitions(ctx context.Context, name string, chunk int) ([]task
 
 // RemoveDefinitions removes stored definitions. A failure does no harm, because they expire.
 func (s *Store) RemoveDefinitions(ctx context.Context, name string) error {
-	return s.BestEffort(ctx, "remove stored definitions",
+	return s.Conn.BestEffort(ctx, "remove stored definitions",
 		func(p redis.Pipeliner) { p.Unlink(ctx, s.Keys.Definitions(name)) })
 }
 
@@ -126,7 +126,7 @@ func (s *Store) RemoveDefinitions(ctx context.Context, name string) error {
 // of one of them, such as "the stage p/s".
 func (s *Store) NeededPrograms(ctx context.Context) (map[string]string, error) {
 	needed := map[string]string{}
-	err := s.EachField(ctx, "read pipelines", s.Keys.Pipelines(), func(group, text string) bool {
+	err := s.Conn.EachField(ctx, "read pipelines", s.Keys.Pipelines(), func(group, text string) bool {
 		record, _ := task.ParseStageRecord(text) // an invalid record opens no tasks
 		for _, sum := range record.StoredPrograms() {
 			needed[sum] = "the stage " + group

@@ -101,7 +101,7 @@ func TestDefinitions(t *testing.T) {
 		expect.MustEqual(t, got[0].EndBefore, task.Never)
 		expect.Equal(t, got[1].Group, "p/s")
 		key := s.Keys.Definitions("X")
-		ttl := s.Redis.TTL(t.Context(), key).Val()
+		ttl := s.Conn.Redis.TTL(t.Context(), key).Val()
 		expect.True(t, ttl > 0, "the definitions never expire", ttl)
 		stored := task.StageRecord{Phase: task.StageStored, Chunks: 2, Stored: "X"}
 		keep := stageChange(task.StageRecord{}, stored)
@@ -114,7 +114,7 @@ func TestDefinitions(t *testing.T) {
 		keep.Chunks = 2
 		outcomes = expect.Result(s.Apply(t.Context(), "m", redisstate.Unit{Stage: keep})).Value(t)
 		expect.NoError(t, outcomes[0].Err)
-		expect.Equal(t, s.Redis.TTL(t.Context(), key).Val(), -1)
+		expect.Equal(t, s.Conn.Redis.TTL(t.Context(), key).Val(), -1)
 		checkRecord(t, s, stored)
 		opened := task.StageRecord{Phase: task.StageOpened}
 		for chunk, next := range []task.StageRecord{{Phase: task.StageStored, Done: 1, Chunks: 2, Stored: "X"}, opened} {
@@ -122,20 +122,20 @@ func TestDefinitions(t *testing.T) {
 			open.Definitions, open.Opened = "X", chunk
 			outcomes = expect.Result(s.Apply(t.Context(), "m", redisstate.Unit{Stage: open})).Value(t)
 			expect.NoError(t, outcomes[0].Err, "after chunk", chunk)
-			expect.Equal(t, s.Redis.HLen(t.Context(), key).Val(), int64(1-chunk), "after chunk", chunk)
+			expect.Equal(t, s.Conn.Redis.HLen(t.Context(), key).Val(), int64(1-chunk), "after chunk", chunk)
 			stored = next
 		}
 		expect.Result(s.Definitions(t.Context(), "X", 0)).FailsWith(t, redisstate.ErrNoDefinitions)
 		must(t, s.StoreDefinitions(t.Context(), "Y", 0, got))
 		must(t, s.RemoveDefinitions(t.Context(), "Y"))
-		expect.Equal(t, s.Redis.Exists(t.Context(), s.Keys.Definitions("Y")).Val(), 0, "the definitions were not removed")
+		expect.Equal(t, s.Conn.Redis.Exists(t.Context(), s.Keys.Definitions("Y")).Val(), 0, "the definitions were not removed")
 	})
 }
 
 // Data of another program does not stop other tasks, and the error names it.
 func TestForeignStages(t *testing.T) {
 	s := newStore(t)
-	must(t, s.Redis.HSet(t.Context(), s.Keys.Pipelines(), "p/s", "foreign\n"+strings.Repeat("x", 1000)).Err())
+	must(t, s.Conn.Redis.HSet(t.Context(), s.Keys.Pipelines(), "p/s", "foreign\n"+strings.Repeat("x", 1000)).Err())
 	_, invalid, err := s.StageRecords(t.Context(), []string{"p/s"})
 	expect.NoError(t, err)
 	expect.Fails(t, invalid[0], "")
@@ -144,22 +144,22 @@ func TestForeignStages(t *testing.T) {
 	expect.Contains(t, outcomes[0].Err.Error(), `"foreign?xxx`)
 	expect.Compare(t, len(outcomes[0].Err.Error()), "<=", 300)
 	for name, value := range map[string]string{"A": "no gob", "B": ""} {
-		must(t, s.Redis.HSet(t.Context(), s.Keys.Definitions(name), "0", value).Err())
+		must(t, s.Conn.Redis.HSet(t.Context(), s.Keys.Definitions(name), "0", value).Err())
 		expect.Result(s.Definitions(t.Context(), name, 0)).Fails(t, "", "definitions", value, "were read")
 	}
-	must(t, s.Redis.Set(t.Context(), s.Keys.Definitions("C"), "text", 0).Err())
+	must(t, s.Conn.Redis.Set(t.Context(), s.Keys.Definitions("C"), "text", 0).Err())
 	if _, err := s.Definitions(t.Context(), "C", 0); err == nil || !conn.IsWrongType(errors.Unwrap(err)) {
 		t.Error(err)
 	}
-	must(t, s.Redis.Del(t.Context(), s.Keys.Pipelines()).Err())
-	must(t, s.Redis.Set(t.Context(), s.Keys.Pipelines(), "text", 0).Err())
+	must(t, s.Conn.Redis.Del(t.Context(), s.Keys.Pipelines()).Err())
+	must(t, s.Conn.Redis.Set(t.Context(), s.Keys.Pipelines(), "text", 0).Err())
 	outcomes = expect.Result(s.Apply(t.Context(), "m", redisstate.Unit{Stage: stageChange(task.StageRecord{}, begun)}, redisstate.Unit{Open: []task.Properties{define("x")}, If: redisstate.NewGroup("n")})).Value(t)
 	expect.NoError(t, outcomes[1].Err)
 	expect.Fails(t, outcomes[0].Err, s.Keys.Pipelines()+" is not a hash")
 	if _, _, err := s.StageRecords(t.Context(), []string{"p/s"}); err == nil {
 		t.Error("records of a wrong type were read")
 	}
-	must(t, s.Redis.Del(t.Context(), s.Keys.Pipelines()).Err())
+	must(t, s.Conn.Redis.Del(t.Context(), s.Keys.Pipelines()).Err())
 }
 
 // A unit that decides a group may exceed max_tasks, because the tasks of the group cannot be archived before.
@@ -202,7 +202,7 @@ func TestDecisionOfADecidedStage(t *testing.T) {
 	s := newStore(t)
 	mustOpen(t, s, ofGroup("p/a", 1)...)
 	must(t, s.CloseGroup(t.Context(), "p/a"))
-	must(t, s.Redis.HSet(t.Context(), s.Keys.Groups(), "p/a", "decided 1").Err())
+	must(t, s.Conn.Redis.HSet(t.Context(), s.Keys.Groups(), "p/a", "decided 1").Err())
 	decide := func() redisstate.Outcome {
 		change := &redisstate.StageChange{Stage: "p/b", To: task.StageRecord{Phase: task.StageOpened}}
 		outcomes := expect.Result(s.Apply(t.Context(), "m", redisstate.Unit{Decide: "p/a", Stage: change, Open: ofGroup("p/b", 1)})).Value(t)

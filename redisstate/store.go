@@ -13,6 +13,7 @@ import (
 	"github.com/tdf-framework/tdf/redisstate/callbacks"
 	"github.com/tdf-framework/tdf/redisstate/conn"
 	"github.com/tdf-framework/tdf/redisstate/counts"
+	"github.com/tdf-framework/tdf/redisstate/keys"
 	"github.com/tdf-framework/tdf/redisstate/limits"
 	"github.com/tdf-framework/tdf/redisstate/notices"
 	"github.com/tdf-framework/tdf/redisstate/presence"
@@ -21,15 +22,18 @@ import (
 
 // A Store is one client of a namespace. Many goroutines may use it at the same time.
 type Store struct {
-	*conn.Conn
-	accounts.Accounts
-	callbacks.Callbacks
-	*counts.Counters
-	limits.Limiter
-	notices.Outbox
-	*presence.Presence
-	*programs.Archives
-	blobs.Blobs
+	Keys keys.Names
+	Conn *conn.Conn
+
+	// Accounts, Blobs and the others are what the namespace has beside its tasks.
+	Accounts  accounts.Accounts
+	Blobs     blobs.Blobs
+	Callbacks callbacks.Callbacks
+	Counters  *counts.Counters
+	Limits    limits.Limiter
+	Notices   notices.Outbox
+	Presence  *presence.Presence
+	Programs  *programs.Archives
 
 	link linkSpeed
 	pace pace
@@ -48,11 +52,10 @@ func New(cfg config.Redis, namespace string, log *slog.Logger) (*Store, error) {
 	}
 	counters := counts.New(c)
 	return &Store{
-		Conn: c, Accounts: accounts.Accounts{Conn: c}, Callbacks: callbacks.Callbacks{Conn: c}, Counters: counters,
-		Presence: presence.New(c, counters),
-		Archives: programs.New(c), Blobs: blobs.Blobs{Conn: c}, Outbox: notices.Outbox{Conn: c},
-		Limiter: limits.Limiter{Conn: c},
-		room:    room{clock: time.Now, reading: make(chan struct{}, 1), logged: map[roomWait]bool{}},
+		Keys: c.Keys, Conn: c, Accounts: accounts.Accounts{Conn: c}, Blobs: blobs.Blobs{Conn: c},
+		Callbacks: callbacks.Callbacks{Conn: c}, Counters: counters, Limits: limits.Limiter{Conn: c},
+		Notices: notices.Outbox{Conn: c}, Presence: presence.New(c, counters), Programs: programs.New(c),
+		room: room{clock: time.Now, reading: make(chan struct{}, 1), logged: map[roomWait]bool{}},
 	}, nil
 }
 
@@ -62,16 +65,19 @@ func Connect(ctx context.Context, cfg config.Redis, namespace string, log *slog.
 	if err != nil {
 		return nil, err
 	}
-	if err := s.Ready(ctx); err != nil {
+	if err := s.Conn.Ready(ctx); err != nil {
 		s.Close()
 		return nil, err
 	}
 	return s, nil
 }
 
+// Now returns the time by Redis's clock.
+func (s *Store) Now(ctx context.Context) (task.Time, error) { return s.Conn.Now(ctx) }
+
 // Close adds the last counts to those in Redis, and ends the connection. Calls after Close return an error.
 func (s *Store) Close() error {
-	s.EndCounts()
+	s.Counters.EndCounts()
 	return s.Conn.Close()
 }
 

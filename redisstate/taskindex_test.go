@@ -18,8 +18,8 @@ import (
 // tasksByQueue returns the tasks of each queue by state, as a text.
 func tasksByQueue(t *testing.T, s *redisstate.Store) string {
 	t.Helper()
-	tasks := tasksIn(expect.Result(s.CountQueues(t.Context(), &counts.QueueCounter{})).Value(t))
-	names := expect.Result(s.Redis.ZRange(t.Context(), s.Keys.QueueNames(), 0, -1).Result()).Value(t)
+	tasks := tasksIn(expect.Result(s.Counters.CountQueues(t.Context(), &counts.QueueCounter{})).Value(t))
+	names := expect.Result(s.Conn.Redis.ZRange(t.Context(), s.Keys.QueueNames(), 0, -1).Result()).Value(t)
 	expect.Len(t, tasks, len(names), "a name of a queue is missing, or too many")
 	return fmt.Sprint(tasks)
 }
@@ -167,7 +167,7 @@ func TestIndexesOfQueuesAreRepaired(t *testing.T) {
 	onEach(t, func(t *testing.T, s *redisstate.Store) {
 		ctx := t.Context()
 		ids := mustOpen(t, s, slices.Repeat([]task.Properties{placed("a/b", 0)}, 3)...)
-		s.Redis.Del(ctx, s.Keys.Queue("a/b"), s.Keys.QueueNames()) // as with tasks of an earlier release
+		s.Conn.Redis.Del(ctx, s.Keys.Queue("a/b"), s.Keys.QueueNames()) // as with tasks of an earlier release
 		findings := expect.Result(s.Check(ctx)).Value(t)
 		expect.MustLen(t, findings, 3)
 		expect.Equal(t, findings[0].Problem, "the index of its group or queue does not list it as open")
@@ -175,10 +175,10 @@ func TestIndexesOfQueuesAreRepaired(t *testing.T) {
 		keepIndexNames(t, s)
 		expect.Equal(t, tasksByQueue(t, s), "map[a/b:open 3]")
 
-		s.Redis.Del(ctx, s.Keys.Task(ids[0]))
-		s.Redis.ZRem(ctx, s.Keys.List(rules.Placed), ids[0])
-		s.Redis.Set(ctx, s.Keys.Queue("wrong"), "a string", 0)
-		s.Redis.ZAdd(ctx, s.Keys.QueueNames(), redis.Z{Member: "none"})
+		s.Conn.Redis.Del(ctx, s.Keys.Task(ids[0]))
+		s.Conn.Redis.ZRem(ctx, s.Keys.List(rules.Placed), ids[0])
+		s.Conn.Redis.Set(ctx, s.Keys.Queue("wrong"), "a string", 0)
+		s.Conn.Redis.ZAdd(ctx, s.Keys.QueueNames(), redis.Z{Member: "none"})
 		findings = expect.Result(s.Check(ctx)).Value(t)
 		expect.MustLen(t, findings, 1)
 		expect.Equal(t, findings[0].Problem, `an id without a task, in the index of queue "a/b"`)

@@ -83,21 +83,21 @@ func TestCertificatesOfClients(t *testing.T) {
 	secure.TLSCert, secure.TLSKey = cert, key
 	s := expect.Result(redisstate.Connect(t.Context(), secure, redistest.Namespace(t), quiet)).Value(t)
 	mustOpen(t, s, define("x"))
-	expect.True(t, !s.CertificateEnds().IsZero())
+	expect.True(t, !s.Conn.CertificateEnds().IsZero())
 
 	for _, file := range []string{cert, key} { // no connection accepts the files that are there now
 		must(t, os.Rename(file, filepath.Join(renewed, filepath.Base(file))))
 	}
 	other, otherKey := selfSigned(t, dir, "redis.example")
-	mine := s.Redis.Conn() // a new connection, as the others are idle in the pool
-	for range s.Redis.PoolStats().IdleConns + 1 {
-		mine = s.Redis.Conn()
+	mine := s.Conn.Redis.Conn() // a new connection, as the others are idle in the pool
+	for range s.Conn.Redis.PoolStats().IdleConns + 1 {
+		mine = s.Conn.Redis.Conn()
 		t.Cleanup(func() { mine.Close() })
 		if err := mine.Ping(t.Context()).Err(); err != nil {
 			expect.Contains(t, err.Error(), "x509")
 			must(t, os.Rename(filepath.Join(renewed, "cert.pem"), other))
 			must(t, os.Rename(filepath.Join(renewed, "key.pem"), otherKey))
-			expect.NoError(t, s.Redis.Conn().Ping(t.Context()).Err())
+			expect.NoError(t, s.Conn.Redis.Conn().Ping(t.Context()).Err())
 			return
 		}
 	}

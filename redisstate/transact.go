@@ -90,7 +90,7 @@ func (s *Store) apply(ctx context.Context, who string, units []Unit, once bool) 
 		}
 	}
 	for len(units) > 0 {
-		if err := s.Ready(ctx); err != nil { // check Redis before wakeKeys reads which managers to wake
+		if err := s.Conn.Ready(ctx); err != nil { // check Redis before wakeKeys reads which managers to wake
 			return all, err
 		}
 		n, oneForm := nextCall(units[:unitBatch(units)])
@@ -255,7 +255,7 @@ func (s *Store) transact(ctx context.Context, who string, units []Unit, once boo
 	if units[0].periodic != nil {
 		keys[recordsKey] = s.Keys.Periodic()
 	}
-	reply, err := s.CallOnce(ctx, script, keys, once, outcomesOf(len(units)), func(e *conn.Args) {
+	reply, err := s.Conn.CallOnce(ctx, script, keys, once, outcomesOf(len(units)), func(e *conn.Args) {
 		e.Add(s.Keys.TaskPrefix(), s.Keys.GroupPrefix(), who, s.Keys.UpdatesPrefix(), s.Keys.FollowPrefix(), maxTasks)
 		e.Count(index.GroupCode(task.Open))
 		addHoldingStates(e, slices.ContainsFunc(units, Unit.needsKeys))
@@ -263,7 +263,7 @@ func (s *Store) transact(ctx context.Context, who string, units []Unit, once boo
 		addUnfinishedCodes(e, slices.ContainsFunc(units, func(u Unit) bool { return u.Decide != "" }))
 		addCallLists(e, lists)
 		addUnits(e, s.Keys, units)
-		e.Add(strconv.FormatInt(s.HighestID(), 10))
+		e.Add(strconv.FormatInt(s.Conn.HighestID(), 10))
 	})
 	if conn.Unanswered(err) {
 		return nil, err
@@ -414,5 +414,5 @@ func (s *Store) nameUnits(ctx context.Context, units []Unit) error {
 			sums[units[i].Moves[j].NamedProgram()] = true
 		}
 	}
-	return s.NamePrograms(ctx, sums)
+	return s.Programs.NamePrograms(ctx, sums)
 }

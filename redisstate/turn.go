@@ -34,8 +34,8 @@ func (s *Store) Turn(
 	}
 	units := unitsOf(results)
 	n, oneForm := nextCall(units)
-	if err := s.Ready(ctx); err != nil || !oneForm || len(r.Require) > 0 || s.claimsMustWait(ctx) || s.Confirms(ctx) ||
-		min(n, unitBatch(units), s.pace.next()) < len(units) {
+	if err := s.Conn.Ready(ctx); err != nil || !oneForm || len(r.Require) > 0 || s.claimsMustWait(ctx) ||
+		s.Conn.Confirms(ctx) || min(n, unitBatch(units), s.pace.next()) < len(units) {
 		outcomes, err := s.apply(ctx, r.Worker, units, false)
 		if err != nil {
 			return outcomes, c, err, nil
@@ -54,8 +54,8 @@ func (s *Store) turn(ctx, claiming context.Context, r ClaimParams, units []Unit)
 	e.Add("", "0")
 	s.encodeMove(e, r.Worker, units)
 	move := scriptCall{lua.Move, s.moveKeys(ctx, &units[0].Moves[0]), e.All, outcomesOf(len(units))}
-	slot, sequence := s.Calls.Take()
-	defer s.Calls.GiveBack(slot)
+	slot, sequence := s.Conn.Calls.Take()
+	defer s.Conn.Calls.GiveBack(slot)
 	args, queues := s.claimArgs(r, true)
 	claim := scriptCall{lua.Claim, s.claimKeys(r.offer()), args(slot, sequence), claimForm(len(queues))}
 	sent, took, moved, claimed, err, claimErr := s.runBoth(ctx, claiming, move, claim)
@@ -97,7 +97,7 @@ type scriptCall struct {
 
 // send adds the call to a pipeline.
 func (c scriptCall) send(ctx context.Context, s *Store, p redis.Pipeliner) *redis.Cmd {
-	return s.Script(c.script).EvalSha(ctx, p, s.ScriptKeys(c.keys), c.args...)
+	return s.Conn.Script(c.script).EvalSha(ctx, p, s.Conn.ScriptKeys(c.keys), c.args...)
 }
 
 // read returns the reply of Redis to the call.
@@ -115,9 +115,9 @@ func (s *Store) runBoth(
 	ctx, sending context.Context, first, second scriptCall,
 ) (sent time.Time, took time.Duration, reply, reply2 any, err, err2 error) {
 	sent = time.Now()
-	err = s.UntilAnswered(ctx, func(ctx context.Context) (err error) {
+	err = s.Conn.UntilAnswered(ctx, func(ctx context.Context) (err error) {
 		begun := time.Now()
-		p := s.Redis.Pipeline()
+		p := s.Conn.Redis.Pipeline()
 		a := first.send(ctx, s, p)
 		if err2 = context.Cause(sending); err2 != nil {
 			conn.Exec(ctx, p)
@@ -132,14 +132,14 @@ func (s *Store) runBoth(
 		return err
 	})
 	if redis.HasErrorPrefix(err, "NOSCRIPT") {
-		reply, _, err = s.RunAt(ctx, first.script, first.keys, first.args, first.want)
+		reply, _, err = s.Conn.RunAt(ctx, first.script, first.keys, first.args, first.want)
 	}
-	s.RecordRun(first.script, err)
+	s.Conn.RecordRun(first.script, err)
 	var refused redis.Error
 	if sending.Err() == nil && (redis.HasErrorPrefix(err2, "NOSCRIPT") || err2 != nil && !errors.As(err2, &refused)) {
-		reply2, _, err2 = s.RunAt(sending, second.script, second.keys, second.args, second.want)
+		reply2, _, err2 = s.Conn.RunAt(sending, second.script, second.keys, second.args, second.want)
 	}
-	s.RecordRun(second.script, err2)
+	s.Conn.RecordRun(second.script, err2)
 	return sent, took, reply, reply2, conn.Unstorable(err), err2
 }
 

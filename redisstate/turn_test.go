@@ -39,7 +39,7 @@ func TestLostRepliesToAReportWithAClaim(t *testing.T) {
 			t.Run(fmt.Sprintf("%s %d", name, drops), func(t *testing.T) {
 				proxy := redistest.NewProxy(t, redistest.Shared(t))
 				s := prepared(t, proxy.Addr)
-				proxy.DropReplies(drops, func(command []string) bool { return slices.Contains(command, s.Script(script).Hash()) })
+				proxy.DropReplies(drops, func(command []string) bool { return slices.Contains(command, s.Conn.Script(script).Hash()) })
 				expect.Equal(t, turnOnce(t, s), want, "answered")
 				expect.Equal(t, proxy.Dropped(), drops, "replies were dropped")
 				expect.Equal(t, changed(t, wantWorld, anonymize(dump(t, s), s)), "")
@@ -53,7 +53,7 @@ func TestLostRepliesToAReportWithAClaim(t *testing.T) {
 func TestFullRedisAcceptsAReportWithAClaim(t *testing.T) {
 	full := redistest.Start(t)
 	s := prepared(t, full.Addr)
-	must(t, s.Redis.ConfigSet(t.Context(), "maxmemory", "1").Err())
+	must(t, s.Conn.Redis.ConfigSet(t.Context(), "maxmemory", "1").Err())
 	running := read(t, s, runningID)
 	m := expect.Result(rules.Execute(running, running.Current().Claim, rules.Result{Output: "o", Exit: "0"})).Value(t)
 	outcomes, c, err, claimErr := s.Turn(t.Context(), t.Context(), redisstate.ClaimParams{Worker: "w", Most: 2, Lease: 60}, m)
@@ -72,7 +72,7 @@ func TestReportWithAClaimLoadsItsScripts(t *testing.T) {
 	own := redistest.Start(t)
 	s := prepared(t, own.Addr)
 	want := turnOnce(t, prepared(t, redistest.Shared(t)))
-	must(t, s.Redis.ScriptFlush(t.Context()).Err())
+	must(t, s.Conn.Redis.ScriptFlush(t.Context()).Err())
 	expect.Equal(t, turnOnce(t, s), want, "answered")
 	mustBeSound(t, s)
 }

@@ -38,8 +38,8 @@ func TestUnique(t *testing.T) {
 			for _, state := range task.States {
 				id := put(t, s, state)
 				key := string(state)
-				must(t, s.Redis.HSet(t.Context(), s.Keys.Task(id), "unique", key, "unique_until", string(until)).Err())
-				must(t, s.Redis.HSet(t.Context(), s.Keys.Unique(), key, id).Err())
+				must(t, s.Conn.Redis.HSet(t.Context(), s.Keys.Task(id), "unique", key, "unique_until", string(until)).Err())
+				must(t, s.Conn.Redis.HSet(t.Context(), s.Keys.Unique(), key, id).Err())
 				got := mustOpenUnique(t, s, keyed(key, until))
 				free := false
 				for _, f := range freeIn {
@@ -129,10 +129,10 @@ func TestRemoveGivesTheKeyBack(t *testing.T) {
 	mustMove(t, s, first, rules.Cancel)
 	second := mustOpenUnique(t, s, d).ID
 	mustMove(t, s, first, rules.Remove)
-	expect.Equal(t, s.Redis.HGet(t.Context(), s.Keys.Unique(), "k").Val(), fmt.Sprint(second), "the holder")
+	expect.Equal(t, s.Conn.Redis.HGet(t.Context(), s.Keys.Unique(), "k").Val(), fmt.Sprint(second), "the holder")
 	mustMove(t, s, second, rules.Cancel)
 	mustMove(t, s, second, rules.Remove)
-	expect.Equal(t, s.Redis.HLen(t.Context(), s.Keys.Unique()).Val(), 0, "keys are left")
+	expect.Equal(t, s.Conn.Redis.HLen(t.Context(), s.Keys.Unique()).Val(), 0, "keys are left")
 }
 
 // The follow-up of a task may have the key that the task gives up in the same step.
@@ -155,7 +155,7 @@ func TestFollowUpTakesTheKey(t *testing.T) {
 // A key of another type, or an entry of an unknown task, stops nobody.
 func TestOddUniqueKeys(t *testing.T) {
 	s := newStore(t)
-	must(t, s.Redis.HSet(t.Context(), s.Keys.Unique(), "a", "99", "b", "x", "c", "").Err())
+	must(t, s.Conn.Redis.HSet(t.Context(), s.Keys.Unique(), "a", "99", "b", "x", "c", "").Err())
 	for i, key := range []string{"a", "b", "c"} {
 		got := mustOpenUnique(t, s, keyed(key, task.UntilFinished))
 		expect.True(t, !got.Existing, "key", key, got)
@@ -167,7 +167,7 @@ func TestOddUniqueKeys(t *testing.T) {
 // If Redis refuses one of several tasks, the answer says which tasks were opened.
 func TestOpenUniqueRefused(t *testing.T) {
 	s := newStore(t)
-	must(t, s.Redis.Set(t.Context(), s.Keys.Group("bad"), "x", 0).Err())
+	must(t, s.Conn.Redis.Set(t.Context(), s.Keys.Group("bad"), "x", 0).Err())
 	bad := define("x")
 	bad.Group = "bad"
 	opened, err := s.OpenAll(t.Context(), "manager", "", keyed("a", task.UntilFinished), bad, define("y"))
@@ -192,7 +192,7 @@ func TestOpenUniqueInANewGroup(t *testing.T) {
 // If another program uses the key `unique`, only tasks with unique keys are refused.
 func TestUniqueOfAnotherType(t *testing.T) {
 	s := newStore(t)
-	must(t, s.Redis.Set(t.Context(), s.Keys.Unique(), "x", 0).Err())
+	must(t, s.Conn.Redis.Set(t.Context(), s.Keys.Unique(), "x", 0).Err())
 	opened, err := s.OpenAll(t.Context(), "manager", "", define("x"), keyed("k", task.UntilFinished))
 	expect.Fails(t, err, "WRONGTYPE "+s.Keys.Unique()+" is not a hash")
 	expect.MustEqual(t, opened[0].ID, 1)

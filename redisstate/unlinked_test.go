@@ -45,16 +45,16 @@ func TestRemovalBeforeLinks(t *testing.T) {
 		refused("one waits for its group", ids[1], "unfinished tasks need its group", false)
 		mustOpen(t, s, slices.Repeat([]task.Properties{afterTasks(ids[0])}, 40)...)
 		refused("many wait", ids[2], "the server has not looked up", true)
-		kept := s.Redis.ZRangeWithScores(t.Context(), s.Keys.Unlinked(), 0, -1).Val()
-		s.Redis.Del(t.Context(), s.Keys.Unlinked())
-		s.Redis.Set(t.Context(), s.Keys.Unlinked(), "x", 0)
+		kept := s.Conn.Redis.ZRangeWithScores(t.Context(), s.Keys.Unlinked(), 0, -1).Val()
+		s.Conn.Redis.Del(t.Context(), s.Keys.Unlinked())
+		s.Conn.Redis.Set(t.Context(), s.Keys.Unlinked(), "x", 0)
 		refused("a wrong type", ids[2], "unlinked is not a sorted set", true)
 		expect.Result(s.Open(t.Context(), "manager", afterTasks(ids[0]))).Fails(t, "unlinked is not a sorted set")
-		s.Redis.Del(t.Context(), s.Keys.Unlinked())
-		s.Redis.ZAdd(t.Context(), s.Keys.Unlinked(), kept...)
+		s.Conn.Redis.Del(t.Context(), s.Keys.Unlinked())
+		s.Conn.Redis.ZAdd(t.Context(), s.Keys.Unlinked(), kept...)
 		for left := int64(42); left > 0; { // on a slow machine, a turn ends before all are linked
 			expect.Result(s.LinkWaiting(t.Context())).OK(t)
-			now := s.Redis.ZCard(t.Context(), s.Keys.Unlinked()).Val()
+			now := s.Conn.Redis.ZCard(t.Context(), s.Keys.Unlinked()).Val()
 			expect.MustTrue(t, now < left, "after a turn", now, "tasks are not linked; before it", left)
 			left = now
 		}
@@ -107,7 +107,7 @@ func TestATurnOfLinksIsShort(t *testing.T) {
 		}
 		mustMove(t, s, 4001, rules.Cancel)
 		released := func() int {
-			n, _ := s.Redis.HGet(t.Context(), s.Keys.Task(4001), "0:released").Int()
+			n, _ := s.Conn.Redis.HGet(t.Context(), s.Keys.Task(4001), "0:released").Int()
 			return n
 		}
 		for before := 0; before < len(ids); {

@@ -20,7 +20,7 @@ const followLife = 15 * time.Second
 // Follow asks the worker of a running task to report every second, because a user watches the task. The request holds
 // for 15 s.
 func (s *Store) Follow(ctx context.Context, id int64) error {
-	return s.BestEffort(ctx, "follow the task",
+	return s.Conn.BestEffort(ctx, "follow the task",
 		func(p redis.Pipeliner) { p.Set(ctx, s.Keys.FollowPrefix()+strconv.FormatInt(id, 10), "1", followLife) })
 }
 

@@ -119,7 +119,7 @@ func TestWaitOnAClosedWaker(t *testing.T) {
 func TestOtherQueuesWakeNoPlainWorker(t *testing.T) {
 	s := newStore(t)
 	mustOpen(t, s, define("plain"), placed("a", 0), placed("a", 0))
-	must(t, s.Redis.Del(t.Context(), s.Keys.WakeOpen()).Err())
+	must(t, s.Conn.Redis.Del(t.Context(), s.Keys.WakeOpen()).Err())
 	expect.Len(t, claimFor(t, s, 1, offerOf("a")).Claims, 1)
-	expect.Equal(t, s.Redis.Exists(t.Context(), s.Keys.WakeOpen()).Val(), 0)
+	expect.Equal(t, s.Conn.Redis.Exists(t.Context(), s.Keys.WakeOpen()).Val(), 0)
 }

@@ -13,14 +13,16 @@ import (
 // returns what the worker has free, so that it takes no token of a task that does not fit. It may be nil.
 func (s *Store) WakeWorker(offer *class.Offer, free func() class.Capacities) *conn.Waker {
 	lists := wakeLists{store: s, offer: (&ClaimParams{Offer: offer}).offer(), free: free}
-	return s.Waker(lists.get, lists.took) // also during pauses
+	return s.Conn.Waker(lists.get, lists.took) // also during pauses
 }
 
 // WakeServer returns a Waker for executed tasks.
-func (s *Store) WakeServer() *conn.Waker { return s.Waker(only(s.Keys.WakeServer()), nil) }
+func (s *Store) WakeServer() *conn.Waker { return s.Conn.Waker(only(s.Keys.WakeServer()), nil) }
 
 // WakeManager returns a Waker for finished tasks. It gets tokens only after a call of [Store.ManagerHeartbeat].
-func (s *Store) WakeManager() *conn.Waker { return s.Waker(only(s.Keys.WakeManager(s.Boot())), nil) }
+func (s *Store) WakeManager() *conn.Waker {
+	return s.Conn.Waker(only(s.Keys.WakeManager(s.Conn.Boot())), nil)
+}
 
 func only(key string) func() []string { return func() []string { return []string{key} } }
 
@@ -100,7 +102,7 @@ func (l *wakeLists) all() []waitList {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), wakeListsKept)
 	defer cancel()
-	known, err := l.store.Requirements(ctx, 0)
+	known, err := l.store.Counters.Requirements(ctx, 0)
 	all := *l.offer
 	all.Group = "" // a requirement has the tasks of all groups
 	for i := range known {

@@ -91,10 +91,10 @@ func (p WalkPage) count(most int64) (ids []int64, next WalkPage) {
 }
 
 func (s *Store) walkKeys(ctx context.Context, from WalkPage, most int64) ([]int64, WalkPage, error) {
-	found, next, err := s.Scan(ctx, "walk through all tasks", func(r redis.Cmdable) *redis.ScanCmd {
+	found, next, err := s.Conn.Scan(ctx, "walk through all tasks", func(r redis.Cmdable) *redis.ScanCmd {
 		return r.Scan(ctx, from.cursor, patternEscaper.Replace(s.Keys.Key(""))+"[td]*", most)
 	})
-	if s.MayNotScan(err) {
+	if s.Conn.MayNotScan(err) {
 		return nil, WalkPage{phase: listing}, nil
 	}
 	if err != nil {
@@ -125,7 +125,7 @@ var patternEscaper = strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `
 
 func (s *Store) walkLists(ctx context.Context, from WalkPage, most int64) ([]int64, WalkPage, bool, error) {
 	lists := append(s.listKeys(), s.Keys.Due())
-	scanned, next, err := s.Scan(ctx, "walk through the lists", func(r redis.Cmdable) *redis.ScanCmd {
+	scanned, next, err := s.Conn.Scan(ctx, "walk through the lists", func(r redis.Cmdable) *redis.ScanCmd {
 		return r.ZScan(ctx, lists[from.list], from.cursor, "", most)
 	})
 	if err != nil {
@@ -217,7 +217,7 @@ func (s *Store) FutureTasks(ctx context.Context, from FuturePage, now task.Time,
 		behind = *from.behind
 	}
 	args := []any{"oldest", most, score(behind.Order), behind.Member, ""}
-	reply, err := s.Run(ctx, "read tasks with a time in the future", lua.Find, []string{key}, args,
+	reply, err := s.Conn.Run(ctx, "read tasks with a time in the future", lua.Find, []string{key}, args,
 		conn.Tuple(conn.ManyTexts))
 	if err != nil {
 		return nil, from, false, err

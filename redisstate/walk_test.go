@@ -18,9 +18,9 @@ import (
 // counter of ids.
 func byHand(t testing.TB, s *redisstate.Store, id int64, list task.State) {
 	t.Helper()
-	must(t, s.Redis.HSet(t.Context(), s.Keys.Task(id), "state", "open", "program", "p", "source", "rsync:/p/run.sh").Err())
+	must(t, s.Conn.Redis.HSet(t.Context(), s.Keys.Task(id), "state", "open", "program", "p", "source", "rsync:/p/run.sh").Err())
 	if list != "" {
-		s.Redis.ZAdd(t.Context(), s.Keys.List(list), redis.Z{Member: strconv.FormatInt(id, 10)})
+		s.Conn.Redis.ZAdd(t.Context(), s.Keys.List(list), redis.Z{Member: strconv.FormatInt(id, 10)})
 	}
 }
 
@@ -43,7 +43,7 @@ func TestIDsComeInOrderAndOnce(t *testing.T) {
 	for _, id := range []int64{9, 7, 8} {
 		byHand(t, s, id, task.Open)
 	}
-	s.Redis.ZAdd(t.Context(), s.Keys.List(task.Running), redis.Z{Member: "8"}, redis.Z{Member: "-1"}, redis.Z{Member: "x"})
+	s.Conn.Redis.ZAdd(t.Context(), s.Keys.List(task.Running), redis.Z{Member: "8"}, redis.Z{Member: "-1"}, redis.Z{Member: "x"})
 	got, want := pages(t, s, 2), [][]int64{{1, 2}, {3}, {7, 8}, {9}}
 	expect.True(t, slices.EqualFunc(got, want, slices.Equal), "got", got, "want", want)
 	for ids := range s.IDs(t.Context(), 2) {
@@ -55,15 +55,15 @@ func TestIDsComeInOrderAndOnce(t *testing.T) {
 // If most ids have no task, a walk scans the keys instead of trying every id. It also finds tasks that are in no list.
 func TestWalkScansIfMostIDsAreGone(t *testing.T) {
 	onEach(t, func(t *testing.T, s *redisstate.Store) {
-		odd := connect(t, s.Addr, s.Keys.Namespace()+`[*?\]`) // without escapes, this name would be a pattern
+		odd := connect(t, s.Conn.Addr, s.Keys.Namespace()+`[*?\]`) // without escapes, this name would be a pattern
 		for _, s := range []*redisstate.Store{s, odd} {
 			mustOpen(t, s, define("a"), define("b"))
 			byHand(t, s, index.MaxID, task.Open)
-			s.Redis.Set(t.Context(), s.Keys.TaskID(), index.MaxID, 0)
+			s.Conn.Redis.Set(t.Context(), s.Keys.TaskID(), index.MaxID, 0)
 			byHand(t, s, 77, "")
 			byHand(t, s, index.MaxID+1, task.Open)
-			s.Redis.ZAdd(t.Context(), s.Keys.Due(), redis.Z{Member: "55"})
-			s.Redis.RPush(t.Context(), s.Keys.DependentsPrefix()+"66", "77:0") // a task waits for task 66, which was deleted
+			s.Conn.Redis.ZAdd(t.Context(), s.Keys.Due(), redis.Z{Member: "55"})
+			s.Conn.Redis.RPush(t.Context(), s.Keys.DependentsPrefix()+"66", "77:0") // a task waits for task 66, which was deleted
 			want := []int64{1, 2, 55, 66, 77, index.MaxID, index.MaxID + 1}
 			expect.Equal(t, slices.Concat(pages(t, s, 4)...), want)
 			findings := expect.Result(s.Check(t.Context())).Value(t)
@@ -77,7 +77,7 @@ func TestWalkCounts(t *testing.T) {
 	s := newStore(t)
 	mustOpen(t, s, define("a"))
 	for last, sparse := range map[int64]bool{redisstate.CountedAnyway + redisstate.CountedForEach: false, redisstate.CountedAnyway + redisstate.CountedForEach + 1: true} {
-		s.Redis.Set(t.Context(), s.Keys.TaskID(), last, 0)
+		s.Conn.Redis.Set(t.Context(), s.Keys.TaskID(), last, 0)
 		ids, page, done, err := s.Walk(t.Context(), redisstate.WalkPage{}, 500)
 		expect.NoError(t, err, "with the last id", last)
 		expect.True(t, !done, "with the last id", last, len(ids), "ids, and the next page", page, err)
@@ -94,11 +94,11 @@ func TestDanglingIDsAreRemovedFromGroups(t *testing.T) {
 	grouped.Group = "a:b"
 	mustOpen(t, s, slices.Repeat([]task.Properties{grouped}, 300)...)
 	for id := int64(1); id <= 300; id += 2 {
-		s.Redis.Del(ctx, s.Keys.Task(id))
-		s.Redis.ZRem(ctx, s.Keys.List(task.Open), id)
+		s.Conn.Redis.Del(ctx, s.Keys.Task(id))
+		s.Conn.Redis.ZRem(ctx, s.Keys.List(task.Open), id)
 	}
-	s.Redis.Set(ctx, s.Keys.Group("wrong"), "a string", 0)
-	s.Redis.ZAdd(ctx, s.Keys.Group("open"), redis.Z{Score: 1.7e9, Member: 1}) // this key may be the open list of a namespace whose name ends in :group
+	s.Conn.Redis.Set(ctx, s.Keys.Group("wrong"), "a string", 0)
+	s.Conn.Redis.ZAdd(ctx, s.Keys.Group("open"), redis.Z{Score: 1.7e9, Member: 1}) // this key may be the open list of a namespace whose name ends in :group
 	findings, err := s.Check(ctx)
 	expect.NoError(t, err)
 	expect.MustLen(t, findings, 150)
@@ -107,8 +107,8 @@ func TestDanglingIDsAreRemovedFromGroups(t *testing.T) {
 	alive := redisstate.Finding{Repair: findings[0].Repair}
 	alive.Repair.ID = id // the finding is about an id whose task now exists
 	expect.Result(s.Repair(ctx, "repair", append(findings, alive))).Is(t, 150, "repaired")
-	expect.Equal(t, s.Redis.ZCard(ctx, s.Keys.Group("a:b")).Val(), 151, "ids are left in the group")
-	expect.Equal(t, s.Redis.ZCard(ctx, s.Keys.Group("open")).Val(), 1, "another namespace's list was changed")
+	expect.Equal(t, s.Conn.Redis.ZCard(ctx, s.Keys.Group("a:b")).Val(), 151, "ids are left in the group")
+	expect.Equal(t, s.Conn.Redis.ZCard(ctx, s.Keys.Group("open")).Val(), 1, "another namespace's list was changed")
 	mustBeSound(t, s)
 }
 
@@ -126,7 +126,7 @@ func TestDanglingIDsOfManyGroups(t *testing.T) {
 	opened = append(opened, slices.Repeat([]task.Properties{big}, 500)...)
 	ids := mustOpen(t, s, opened...)
 	for _, id := range ids {
-		s.Redis.Del(t.Context(), s.Keys.Task(id))
+		s.Conn.Redis.Del(t.Context(), s.Keys.Task(id))
 	}
 	found := map[int64]bool{}
 	var page redisstate.IndexPage

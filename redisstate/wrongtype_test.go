@@ -20,8 +20,8 @@ func TestAGroupKeyOfAnotherTypeStopsNoTask(t *testing.T) {
 		grouped := define("grouped")
 		grouped.Group = "g"
 		ids := mustOpen(t, s, grouped)
-		s.Redis.Del(t.Context(), s.Keys.Group("g"))
-		s.Redis.Set(t.Context(), s.Keys.Group("g"), "not an index", 0)
+		s.Conn.Redis.Del(t.Context(), s.Keys.Group("g"))
+		s.Conn.Redis.Set(t.Context(), s.Keys.Group("g"), "not an index", 0)
 		c := mustClaim(t, s, 1)
 		expect.MustLen(t, c, 1, "the task was not claimed")
 		mustExecute(t, s, c[0], rules.Result{Exit: "0"})
@@ -46,8 +46,8 @@ func TestAListOfAnotherTypeChangesNothing(t *testing.T) {
 			onEach(t, func(t *testing.T, s *redisstate.Store) {
 				mustOpen(t, s, define("a"), define("b"))
 				c := mustClaim(t, s, 1)[0]
-				s.Redis.Del(t.Context(), s.Keys.Key(key))
-				s.Redis.Set(t.Context(), s.Keys.Key(key), "not a list", 0)
+				s.Conn.Redis.Del(t.Context(), s.Keys.Key(key))
+				s.Conn.Redis.Set(t.Context(), s.Keys.Key(key), "not a list", 0)
 				before := dump(t, s)
 				m, _ := rules.Execute(c.Task, c.ID, rules.Result{Exit: "0"})
 				_, executing := s.Execute(t.Context(), "w", m)
@@ -76,8 +76,8 @@ func TestRenewPassesKeysOfOtherTypes(t *testing.T) {
 	s := newStore(t)
 	mustOpen(t, s, define("a"), define("b"))
 	claims := mustClaim(t, s, 2)
-	s.Redis.Del(t.Context(), s.Keys.Task(1))
-	s.Redis.Set(t.Context(), s.Keys.Task(1), "not a hash", 0)
+	s.Conn.Redis.Del(t.Context(), s.Keys.Task(1))
+	s.Conn.Redis.Set(t.Context(), s.Keys.Task(1), "not a hash", 0)
 	before := read(t, s, 2).LeaseUntil
 	renewed, err := s.Renew(t.Context(), 7200,
 		redisstate.LeaseRenewal{ID: 1, Claim: claims[0].ID, Until: task.Never}, redisstate.LeaseRenewal{ID: 2, Claim: claims[1].ID, Until: task.Never})
@@ -90,7 +90,7 @@ func TestRenewPassesKeysOfOtherTypes(t *testing.T) {
 
 func TestAWakeListOfAnotherTypeStopsNothing(t *testing.T) {
 	s := newStore(t)
-	s.Redis.Set(t.Context(), s.Keys.WakeOpen(), "not a list", 0)
+	s.Conn.Redis.Set(t.Context(), s.Keys.WakeOpen(), "not a list", 0)
 	expect.Len(t, mustOpen(t, s, define("a")), 1)
 	mustBeSound(t, s)
 }
@@ -100,7 +100,7 @@ func TestIDsBehindManyTakenOnes(t *testing.T) {
 	onEach(t, func(t *testing.T, s *redisstate.Store) {
 		ctx := t.Context()
 		for id := 1; id <= 3000; id++ {
-			s.Redis.HSet(ctx, s.Keys.Task(int64(id)), "state", "archived")
+			s.Conn.Redis.HSet(ctx, s.Keys.Task(int64(id)), "state", "archived")
 		}
 		ids := mustOpen(t, s, define("a"), define("b"))
 		expect.MustTrue(t, ids[0] > 3000, "ids", ids)
@@ -112,7 +112,7 @@ func TestFindingIDsCostsFewCommands(t *testing.T) {
 	t.Parallel()
 	s := connect(t, redistest.Start(t).Addr, redistest.Namespace(t))
 	backlog(t, s, "p", 20_000)
-	s.Redis.Del(t.Context(), s.Keys.TaskID())
+	s.Conn.Redis.Del(t.Context(), s.Keys.TaskID())
 	before := commandCalls(t, s, "exists")
 	mustOpen(t, s, define("a"))
 	n := commandCalls(t, s, "exists") - before
@@ -127,7 +127,7 @@ func TestNoIDsAreLeft(t *testing.T) {
 	} {
 		t.Run(counter, func(t *testing.T) {
 			onEach(t, func(t *testing.T, s *redisstate.Store) {
-				s.Redis.Set(t.Context(), s.Keys.TaskID(), counter, 0)
+				s.Conn.Redis.Set(t.Context(), s.Keys.TaskID(), counter, 0)
 				before := dump(t, s)
 				ids, err := s.Open(t.Context(), "manager", define("a"))
 				if opens {
@@ -150,8 +150,8 @@ func TestIDsBeyondTheGroupIndex(t *testing.T) {
 	s := newStore(t)
 	ctx := t.Context()
 	const id = "1099511627777"
-	s.Redis.HSet(ctx, s.Keys.TaskPrefix()+id, "state", "open", "round", 0, "program", "p", "source", "rsync:/p/run.sh", "group", "g")
-	s.Redis.ZAdd(ctx, s.Keys.List(task.Open), redis.Z{Score: 1, Member: id})
+	s.Conn.Redis.HSet(ctx, s.Keys.TaskPrefix()+id, "state", "open", "round", 0, "program", "p", "source", "rsync:/p/run.sh", "group", "g")
+	s.Conn.Redis.ZAdd(ctx, s.Keys.List(task.Open), redis.Z{Score: 1, Member: id})
 	expect.MustLen(t, mustClaim(t, s, 1), 1, "the task was not claimed")
-	expect.Equal(t, s.Redis.Exists(ctx, s.Keys.Group("g")).Val(), 0, "the task is in the index of its group")
+	expect.Equal(t, s.Conn.Redis.Exists(ctx, s.Keys.Group("g")).Val(), 0, "the task is in the index of its group")
 }

@@ -20,8 +20,8 @@ import (
 func (w *world) keepBlobs() blob.Direct {
 	w.Helper()
 	dir := expect.Result(blob.OpenDir(w.TempDir(), w.cfg.Namespace)).Value(w)
-	must(w, w.store.SetBlobPlace(w.Context(), dir.ID, dir.Path))
-	return blob.Direct{Dir: dir, Registry: w.store}
+	must(w, w.store.Blobs.SetBlobPlace(w.Context(), dir.ID, dir.Path))
+	return blob.Direct{Dir: dir, Registry: w.store.Blobs}
 }
 
 // storeBlob stores a text, as a file at a path.
@@ -62,7 +62,7 @@ func TestFilesAsBlobs(t *testing.T) {
 		got[b.Path] = text.String()
 	}
 	expect.Equal(t, got, map[string]string{"in/a": "hellomore\n", "out/all": "hello" + strings.Repeat("x", 2<<20)})
-	expect.Result(w.store.LostBlobs(t.Context(), stored.Task.NamedBlobs()...)).Is(t, nil)
+	expect.Result(w.store.Blobs.LostBlobs(t.Context(), stored.Task.NamedBlobs()...)).Is(t, nil)
 }
 
 // The blobs of an earlier round go when a later one has a result.
@@ -105,7 +105,7 @@ func TestLostBlobs(t *testing.T) {
 	expect.Equal(t, w.finished(id).State, tdf.Failed)
 	expect.Contains(t, w.task(id).Current().Error, "the file a: blob "+b.SHA256+": it is not stored any more; store it again, and open the task again")
 
-	must(t, w.store.SetBlobPlace(context.Background(), "another", s.Path))
+	must(t, w.store.Blobs.SetBlobPlace(context.Background(), "another", s.Path))
 	id = w.open("cat a", in(""), needing(b))
 	w.runOnce(w.worker())
 	expect.Contains(t, w.task(id).Log, "this machine does not have the server's directory")

@@ -44,7 +44,7 @@ func TestDrain(t *testing.T) {
 
 func (w *world) drain(by string) {
 	w.Helper()
-	known := expect.Result(w.store.Drain(w.Context(), "w1", by)).Value(w)
+	known := expect.Result(w.store.Presence.Drain(w.Context(), "w1", by)).Value(w)
 	expect.MustTrue(w, known, known)
 }
 

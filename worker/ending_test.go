@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/broker"
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/rules"
 	"github.com/tdf-framework/tdf/internal/task"
@@ -88,13 +89,13 @@ func TestEndBeforeIsHeldOff(t *testing.T) {
 
 // A watching store calls a function before each report of a result.
 type watching struct {
-	*redisstate.Store
+	broker.DirectStore
 	before func()
 }
 
 func (s *watching) Execute(ctx context.Context, worker string, results ...rules.Move) ([]redisstate.Outcome, error) {
 	s.before()
-	return s.Store.Execute(ctx, worker, results...)
+	return s.DirectStore.Execute(ctx, worker, results...)
 }
 
 // A program leaves many files. The worker reports the result before it removes them, and starts the slot's next round
@@ -112,7 +113,7 @@ done
 `)
 	first, second := w.open(""), w.open("")
 	var there atomic.Int64
-	store := &watching{w.store, func() {
+	store := &watching{w.ofStore(), func() {
 		if dirs, _ := filepath.Glob(w.path(roundsDir, "*", "*", "[0-9]*", "scratch", "*")); len(dirs) > 0 {
 			there.Add(1)
 		}

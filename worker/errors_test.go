@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/broker"
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/rules"
 	"github.com/tdf-framework/tdf/redisstate"
@@ -17,7 +18,7 @@ import (
 
 // A failing store returns an error for the first calls. Unlike an outage, such an error ends the call at once.
 type failing struct {
-	*redisstate.Store
+	broker.DirectStore
 	// The fields claims and reports say how many more claims and reports fail. The field calls holds the number of all
 	// claims and of the reports with a refused result.
 	claims, reports, calls atomic.Int64
@@ -26,12 +27,13 @@ type failing struct {
 
 var errNoAuth = errors.New("NOAUTH Authentication required")
 
-func (f *failing) Claim(ctx context.Context, r redisstate.ClaimParams) (redisstate.ClaimResult, error) {
+func (f *failing) claim(ctx context.Context, r redisstate.ClaimParams) (redisstate.ClaimResult, error) {
 	f.calls.Add(1)
 	if f.claims.Add(-1) >= 0 {
 		return redisstate.ClaimResult{}, errNoAuth
 	}
-	return f.Store.Claim(ctx, r)
+	_, c, _, err := f.DirectStore.Turn(ctx, ctx, r)
+	return c, err
 }
 
 func (f *failing) Turn(
@@ -41,7 +43,7 @@ func (f *failing) Turn(
 		outcomes, err = f.Execute(ctx, r.Worker, results...)
 	}
 	if r.Most > 0 {
-		c, claimErr = f.Claim(claiming, r)
+		c, claimErr = f.claim(claiming, r)
 	}
 	return outcomes, c, err, claimErr
 }
@@ -54,7 +56,7 @@ func (f *failing) Execute(ctx context.Context, worker string, results ...rules.M
 		f.calls.Add(1)
 		return nil, errors.New("ERR something unheard of")
 	}
-	return f.Store.Execute(ctx, worker, results...)
+	return f.DirectStore.Execute(ctx, worker, results...)
 }
 
 // While claiming fails, a worker without sleeps does not claim in a tight loop, and a worker with a long sleep claims again soon.
@@ -70,7 +72,7 @@ func claimsAgain(t *testing.T, sleep, pause time.Duration) {
 	w.cfg.SleepAfterNoProcessClaimed = sleep
 	w.script("p", good)
 	id := w.open("")
-	store := &failing{Store: w.store}
+	store := &failing{DirectStore: w.ofStore()}
 	store.claims.Store(3)
 	worker, timers := w.workerOn(store), w.timers.hold()
 	stop := w.start(worker)
@@ -88,7 +90,7 @@ func TestResultIsKeptDuringErrors(t *testing.T) {
 	w := newWorld(t)
 	w.script("p", good)
 	id := w.open("")
-	store := &failing{Store: w.store}
+	store := &failing{DirectStore: w.ofStore()}
 	store.reports.Store(5)
 	worker, timers := w.workerOn(store), w.timers.hold()
 	wait := w.background(t.Context(), worker)
@@ -106,7 +108,7 @@ func TestARefusedResultHoldsUpNoOther(t *testing.T) {
 	w := newWorld(t)
 	w.cfg.Concurrency = 2
 	bad, good := w.open("bad"), w.open("good")
-	store := &failing{Store: w.store}
+	store := &failing{DirectStore: w.ofStore()}
 	store.refused.Store(bad)
 	worker, both := w.workerOn(store), make(chan struct{}, 2)
 	worker.runner = goRunner(func(_ context.Context, r *Round) (Ended, error) {

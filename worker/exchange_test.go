@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/broker"
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/rules"
 	"github.com/tdf-framework/tdf/redisstate"
@@ -59,7 +60,7 @@ func TestAReportThatClaims(t *testing.T) {
 			r := &turn{world: newWorld(t)}
 			r.cfg.Grace, r.cfg.SleepAfterFailure, r.cfg.Concurrency = time.Hour, 0, 1
 			first, second := r.open("first"), r.open("second")
-			store := &turning{failing: &failing{Store: r.world.store}}
+			store := &turning{failing: &failing{DirectStore: r.ofStore()}}
 			running, end := make(chan struct{}), make(chan struct{})
 			worker := r.workerOn(store, WithRunner(goRunner(func(_ context.Context, round *Round) (Ended, error) {
 				if round.ID != first {
@@ -102,7 +103,7 @@ func TestAReportThatClaims(t *testing.T) {
 
 // A slow store keeps the reports of some results, or of all if replicas must confirm them, until the test ends that.
 type slow struct {
-	*redisstate.Store
+	broker.DirectStore
 	confirms     bool
 	held, resume chan struct{}
 }
@@ -114,7 +115,7 @@ func (s *slow) Execute(ctx context.Context, worker string, results ...rules.Move
 		s.held <- struct{}{}
 		<-s.resume
 	}
-	return s.Store.Execute(ctx, worker, results...)
+	return s.DirectStore.Execute(ctx, worker, results...)
 }
 
 // While a report takes long, the other slots get tasks. If its result is large, their results do not wait for it.
@@ -123,7 +124,7 @@ func TestAReportThatTakesLong(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
 			w.cfg.Concurrency = 2
-			store := &slow{w.store, confirms, make(chan struct{}, 10), make(chan struct{})}
+			store := &slow{w.ofStore(), confirms, make(chan struct{}, 10), make(chan struct{})}
 			started := make(chan int64, 10)
 			worker := w.workerOn(store, Handle("p", func(_ context.Context, r *Round) error {
 				started <- r.ID
@@ -161,7 +162,7 @@ func (confirming) Confirms(context.Context) bool { return true }
 func TestARefusedReportDelaysNoOther(t *testing.T) {
 	w := newWorld(t)
 	w.cfg.Concurrency = 2
-	store, timers := confirming{&failing{Store: w.store}}, w.timers.hold()
+	store, timers := confirming{&failing{DirectStore: w.ofStore()}}, w.timers.hold()
 	refused := w.open("", forHandler("p"))
 	store.refused.Store(refused)
 	stop := w.start(w.workerOn(store, Handle("p", func(context.Context, *Round) error { return nil })))
@@ -229,7 +230,7 @@ func TestATaskClaimedWithARefusedResult(t *testing.T) {
 	w := newWorld(t)
 	w.cfg.SleepAfterFailure = 0
 	refused, next := w.open("refused"), w.open("next")
-	store, timers := &turning{failing: &failing{Store: w.store}}, w.timers.hold()
+	store, timers := &turning{failing: &failing{DirectStore: w.ofStore()}}, w.timers.hold()
 	store.refused.Store(refused)
 	worker := w.workerOn(store, WithRunner(goRunner(func(_ context.Context, r *Round) (Ended, error) {
 		fmt.Fprintln(r.Stdout, r.Args[0])

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/broker"
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/redistest"
 	"github.com/tdf-framework/tdf/internal/task"
@@ -221,7 +222,7 @@ func TestLostRepliesChangeNothing(t *testing.T) {
 	w := newWorld(t)
 	w.script("p", "#!/bin/sh\necho x >>runs; cat runs\n")
 	proxy := redistest.NewProxy(t, redistest.Shared(t))
-	worker := w.workerOn(w.connect(proxy.Addr))
+	worker := w.workerOn(broker.WholeOf(w.connect(proxy.Addr)))
 	id := w.open("", from(w.archive("run.sh", "#!/bin/sh\necho x >>runs; cat runs\n")), func(d *task.Properties) { d.Program = "q" })
 	dropFirstReplies(proxy)
 	w.runOnce(worker)

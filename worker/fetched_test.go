@@ -107,7 +107,7 @@ func TestAnotherSourceUnderAKnownName(t *testing.T) {
 func TestProgramFromRedis(t *testing.T) {
 	w := newWorld(t)
 	data := expect.Result(os.ReadFile(strings.TrimPrefix(w.archive("run.sh", good), "rsync:"))).Value(t)
-	source := expect.Result(w.store.PutProgram(t.Context(), data)).Value(t)
+	source := expect.Result(w.store.Programs.PutProgram(t.Context(), data)).Value(t)
 	worker := w.worker()
 	id := w.open("", from(source))
 	w.runOnce(worker)

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/broker"
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/redistest"
 	"github.com/tdf-framework/tdf/internal/task"
@@ -101,7 +102,7 @@ func TestTasksThatCannotBeOpened(t *testing.T) {
 				c.set(w)
 			}
 			last := w.lastID()
-			w.runOnce(w.workerOn(w.connect(redistest.Shared(t)))) // the connection has not read the settings before
+			w.runOnce(w.workerOn(broker.WholeOf(w.connect(redistest.Shared(t))))) // the connection has not read the settings before
 			got := w.task(id)
 			expect.Equal(t, got.State, tdf.Failed, c.want)
 			expect.Contains(t, got.LastError(), c.want)

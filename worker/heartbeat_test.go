@@ -43,7 +43,7 @@ func TestHeartbeats(t *testing.T) {
 	delete(first, "seen")
 	host := expect.Result(os.Hostname()).Value(t)
 	want := map[string]string{
-		"host": host, "pid": strconv.Itoa(os.Getpid()), "boot": w.store.Boot(),
+		"host": host, "pid": strconv.Itoa(os.Getpid()), "boot": w.store.Conn.Boot(),
 		"version": "v1.2.3", "lease": "1080000", "state": "working", "slots": "1", "runs": "", "pauses": "", "runner": "", "queues": "", "tags": "", "handlers": "", "group": "", "resources": "", "resources_used": "",
 		"remember": "3240000",
 		"process":  identity(),
@@ -127,7 +127,7 @@ func TestAWorkerThatLosesItsNameWhileItStarts(t *testing.T) {
 
 	other := w.connect(redistest.Shared(t))
 	info := presence.WorkerInfo{Name: "w1", Host: "elsewhere", Lease: 3600, State: presence.WorkerWorking}
-	_, _, err := other.TakeName(t.Context(), info, presence.PriorOwner{Gone: w.store.Boot()})
+	_, _, err := other.Presence.TakeName(t.Context(), info, presence.PriorOwner{Gone: w.store.Conn.Boot()})
 	must(t, err)
 	c := expect.Result(other.Claim(t.Context(), redisstate.ClaimParams{Worker: "w1", Most: 1, Lease: 3600})).Value(t)
 	w.timers.beat(t, "the loss of the name", func() bool { return strings.Contains(w.log.String(), "another worker has taken the name") })
@@ -149,12 +149,12 @@ func (w *world) silentWorker(lease task.Seconds) (comesBack func()) {
 	w.Helper()
 	store := w.connect(redistest.Shared(w))
 	info := presence.WorkerInfo{Name: "w1", Host: "elsewhere", Lease: lease, State: presence.WorkerWorking}
-	_, _, err := store.TakeName(w.Context(), info, presence.PriorOwner{})
+	_, _, err := store.Presence.TakeName(w.Context(), info, presence.PriorOwner{})
 	must(w, err)
 	now := expect.Result(store.Now(w.Context())).Value(w)
 	must(w, w.client().HSet(w.Context(), w.cfg.Namespace+":worker:w1", "seen", now.Add(-2*lease).String()).Err())
 	return func() {
-		expect.Result(store.WorkerHeartbeat(w.Context(), info)).OK(w)
+		expect.Result(store.Presence.WorkerHeartbeat(w.Context(), info)).OK(w)
 	}
 }
 

@@ -78,7 +78,10 @@ func (w *world) logger() *slog.Logger {
 	return slog.New(slog.NewTextHandler(&w.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 }
 
-func (w *world) worker(with ...Option) *Worker { return w.workerOn(w.store, with...) }
+// ofStore returns what workers need of the store.
+func (w *world) ofStore() broker.DirectStore { return broker.WholeOf(w.store) }
+
+func (w *world) worker(with ...Option) *Worker { return w.workerOn(w.ofStore(), with...) }
 
 func (w *world) workerOn(store broker.DirectStore, with ...Option) *Worker {
 	w.Helper()

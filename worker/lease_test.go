@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/broker"
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/redistest"
 	"github.com/tdf-framework/tdf/internal/rules"
@@ -150,7 +151,7 @@ func TestLargeReportsDelayNoRenewal(t *testing.T) {
 			w.cfg.Concurrency = 2
 			proxy := redistest.NewProxy(t, redistest.Shared(t))
 			release := make(chan struct{})
-			worker := w.workerOn(w.connect(proxy.Addr), Handle("large", func(_ context.Context, r *Round) error {
+			worker := w.workerOn(broker.WholeOf(w.connect(proxy.Addr)), Handle("large", func(_ context.Context, r *Round) error {
 				proxy.Limit(2 << 10)
 				err := r.SetCheckpoint(make([]byte, 1<<20)) // never arrives, unless the proxy resumes
 				if name == "running" {

@@ -30,7 +30,7 @@ func TestAProgramEndsWithItsLease(t *testing.T) {
 	p := w.pipe()
 	proxy := redistest.NewProxy(t, redistest.Shared(t))
 	id := w.open(p.path)
-	s, end := w.supervisor(w.workerOn(w.connect(proxy.Addr)))
+	s, end := w.supervisor(w.workerOn(broker.WholeOf(w.connect(proxy.Addr))))
 	_, err := s.claimNow(1)
 	must(t, err)
 	p.begun()
@@ -78,7 +78,7 @@ func TestALeaseCountsFromItsCall(t *testing.T) {
 	w.cfg.Lease = time.Hour
 	w.cfg.OnLeaseLost = onLeaseLostEnd
 	proxy := redistest.NewProxy(t, redistest.Shared(t))
-	worker := w.workerOn(w.connect(proxy.Addr))
+	worker := w.workerOn(broker.WholeOf(w.connect(proxy.Addr)))
 	worker.runner = untilItsEnd
 	s, end := w.supervisor(worker)
 	_, err := s.claimNow(1) // also reads the memory of Redis, so that the next claim does not

@@ -84,7 +84,7 @@ func TestWorkerLocksItsDirectory(t *testing.T) {
 func (w *world) register(name string) {
 	w.Helper()
 	info := presence.WorkerInfo{Name: name, Host: "elsewhere", Lease: 3600, State: presence.WorkerWorking}
-	_, _, err := w.connect(redistest.Shared(w)).TakeName(w.Context(), info, presence.PriorOwner{})
+	_, _, err := w.connect(redistest.Shared(w)).Presence.TakeName(w.Context(), info, presence.PriorOwner{})
 	must(w, err)
 }
 

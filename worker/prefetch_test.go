@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/broker"
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/rules"
 	"github.com/tdf-framework/tdf/internal/task"
@@ -17,13 +18,13 @@ import (
 
 // A gathering store records the largest number of results in one call, and how many started tasks are marked.
 type gathering struct {
-	*redisstate.Store
+	broker.DirectStore
 	largest, marked atomic.Int64
 }
 
 func (s *gathering) MarkStarted(ctx context.Context, worker string, claims map[int]string) {
 	s.marked.Add(int64(len(claims)))
-	s.Store.MarkStarted(ctx, worker, claims)
+	s.DirectStore.MarkStarted(ctx, worker, claims)
 }
 
 func (s *gathering) Turn(
@@ -32,7 +33,7 @@ func (s *gathering) Turn(
 	for n := s.largest.Load(); int64(len(results)) > n && !s.largest.CompareAndSwap(n, int64(len(results))); {
 		n = s.largest.Load()
 	}
-	return s.Store.Turn(ctx, claiming, r, results...)
+	return s.DirectStore.Turn(ctx, claiming, r, results...)
 }
 
 // openMany opens n tasks, whose inputs are their indexes.
@@ -80,7 +81,7 @@ func TestShortRunsShareCalls(t *testing.T) {
 	w := newWorld(t)
 	w.cfg.Concurrency = 2
 	ids := w.openMany(n)
-	store := &gathering{Store: w.store}
+	store := &gathering{DirectStore: w.ofStore()}
 	var ran [n]atomic.Int64
 	worker := w.workerOn(store, WithRunner(goRunner(func(_ context.Context, r *Round) (Ended, error) {
 		var i int

@@ -14,6 +14,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/broker"
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate"
@@ -209,7 +210,7 @@ func (w *world) loseLease(client *redis.Client, id int64) {
 
 func (w *world) named(name string) *Worker {
 	w.Helper()
-	return expect.Result(New(name, w.cfg, withStore(w.store), WithLog(w.logger()))).Value(w)
+	return expect.Result(New(name, w.cfg, withStore(w.ofStore()), WithLog(w.logger()))).Value(w)
 }
 
 // The file last_error contains the error of the previous round, never of an earlier round.
@@ -264,13 +265,13 @@ func TestClaimsOnlyForFreeSlots(t *testing.T) {
 
 // renewing is a store that counts the calls of Renew.
 type renewing struct {
-	*redisstate.Store
+	broker.DirectStore
 	calls atomic.Int64
 }
 
 func (r *renewing) Renew(ctx context.Context, lease task.Seconds, renewals ...redisstate.LeaseRenewal) (redisstate.RenewResult, error) {
 	r.calls.Add(1)
-	return r.Store.Renew(ctx, lease, renewals...)
+	return r.DirectStore.Renew(ctx, lease, renewals...)
 }
 
 // If a task is lost while its round has much to report, the worker does not repeat the report.
@@ -279,7 +280,7 @@ func TestLostRoundReportsOnce(t *testing.T) {
 	w.script("p", "#!/bin/sh\necho begun >\"$1\"; read line <\"$1\"; seq 1 5000 >$TDF_DIR/updates\n")
 	p := w.pipe()
 	id := w.open(p.path)
-	store := &renewing{Store: w.store}
+	store := &renewing{DirectStore: w.ofStore()}
 	wait := w.background(t.Context(), w.workerOn(store))
 	p.begun()
 	p.ended()
@@ -295,7 +296,7 @@ func TestAllUpdatesArrive(t *testing.T) {
 	w := newWorld(t)
 	w.script("p", "#!/bin/sh\nseq 1 5000 >$TDF_DIR/updates\n")
 	id := w.open("")
-	store := &renewing{Store: w.store}
+	store := &renewing{DirectStore: w.ofStore()}
 	w.runOnce(w.workerOn(store))
 	all := expect.Result(w.store.Updates(t.Context(), id, redisstate.Update{}, 10_000)).Value(t)
 	n := store.calls.Load()

@@ -141,7 +141,7 @@ func TestTaskForARunnerNeedsNoSource(t *testing.T) {
 
 // counting is a store that counts its calls.
 type counting struct {
-	*redisstate.Store
+	broker.DirectStore
 	mu              sync.Mutex
 	claims, reports []int
 }
@@ -154,7 +154,7 @@ func (c *counting) Turn(
 		c.reports = append(c.reports, len(results))
 		c.mu.Unlock()
 	}
-	outcomes, claimed, err, claimErr := c.Store.Turn(ctx, claiming, r, results...)
+	outcomes, claimed, err, claimErr := c.DirectStore.Turn(ctx, claiming, r, results...)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if len(claimed.Claims) > 0 {
@@ -170,7 +170,7 @@ func TestSlots(t *testing.T) {
 	for range 20 {
 		w.open("")
 	}
-	store := &counting{Store: w.store}
+	store := &counting{DirectStore: w.ofStore()}
 	worker := w.workerOn(store)
 	together := make(chan struct{}, 20)
 	release := make(chan struct{})
@@ -222,7 +222,7 @@ func TestUnfitHost(t *testing.T) {
 	expect.NoError(t, err)
 	held := w.task(id)
 	expect.Equal(t, held.HeldFor(), task.SourceReason(held.SourceName()))
-	must(t, w.store.Started(t.Context(), held.SourceName()))
+	must(t, w.store.Limits.Started(t.Context(), held.SourceName()))
 	expect.Result(w.newServer().RunOnce(t.Context())).OK(t)
 	w.runOnce(worker)
 	got := w.finished(id)

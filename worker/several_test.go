@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/broker"
 	"github.com/tdf-framework/tdf/internal/config"
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/redistest"
@@ -29,8 +30,8 @@ func (w *world) both(b *world, with ...Option) *Worker {
 	w.Helper()
 	worker := w.worker(with...)
 	other := worker.all[1]
-	other.store = b.store
-	other.broker = other.newBroker(b.store)
+	other.store = b.ofStore()
+	other.broker = other.newBroker(b.ofStore())
 	return worker
 }
 
@@ -70,7 +71,7 @@ func TestNamespacesDoNotWaitForEachOther(t *testing.T) {
 	proxy := redistest.NewProxy(t, redistest.Shared(t))
 	direct := b.store
 	b.store = b.connect(proxy.Addr)
-	worker.all[1].broker = worker.all[1].newBroker(b.store)
+	worker.all[1].broker = worker.all[1].newBroker(b.ofStore())
 	stop := a.start(worker)
 	b.store = direct
 	eventually(t, "the start", func() bool { return b.workerState() == presence.WorkerWorking })
@@ -81,7 +82,7 @@ func TestNamespacesDoNotWaitForEachOther(t *testing.T) {
 	proxy.Resume()
 	b.executed(b.open("", forHandler("p")))
 	tokens := func() int64 {
-		return expect.Result(direct.Redis.LLen(t.Context(), direct.Keys.WakeRequirements()).Result()).Value(t)
+		return expect.Result(direct.Conn.Redis.LLen(t.Context(), direct.Keys.WakeRequirements()).Result()).Value(t)
 	}
 	eventually(t, "the worker has taken the tokens of the requirement", func() bool { return tokens() == 0 })
 	b.drain("a user")
@@ -96,7 +97,7 @@ func TestNamespacesDoNotWaitForEachOther(t *testing.T) {
 // A process needs its name in all namespaces: if another worker has it in one of them, the others stop.
 func TestANameThatIsTakenInOneNamespace(t *testing.T) {
 	a, b := newWorlds(t)
-	alone := expect.Result(New("w1", b.cfg, withStore(b.connect(redistest.Shared(t))), WithLog(b.logger()))).Value(t)
+	alone := expect.Result(New("w1", b.cfg, withStore(broker.WholeOf(b.connect(redistest.Shared(t)))), WithLog(b.logger()))).Value(t)
 	stop := b.start(alone)
 	eventually(t, "the other worker", func() bool { return b.workerState() == presence.WorkerWorking })
 	expect.Fails(t, a.both(b).Run(t.Context()), "namespace "+b.cfg.Namespace+": ")

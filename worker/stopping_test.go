@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/broker"
 	"github.com/tdf-framework/tdf/internal/command"
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/redistest"
@@ -187,7 +188,7 @@ func newStopping(t *testing.T, script string) (s *stopping, wait func() (status 
 	w.open("")
 	s = &stopping{world: w, pipe: p, proxy: redistest.NewProxy(t, redistest.Shared(t)), done: make(chan error, 1)}
 	s.store = w.connect(s.proxy.Addr)
-	s.worker = w.workerOn(s.store)
+	s.worker = w.workerOn(broker.WholeOf(s.store))
 	ctx, stop := context.WithCancel(t.Context())
 	s.stop = stop
 	go func() { s.done <- s.worker.Run(ctx) }()
@@ -246,7 +247,7 @@ func (s *stopping) programs() (all []string) {
 func (s *stopping) loseName() {
 	other := s.connect(redistest.Shared(s))
 	info := presence.WorkerInfo{Name: "w1", Host: "elsewhere", Lease: 60, State: presence.WorkerWorking}
-	_, since, err := other.TakeName(s.Context(), info, presence.PriorOwner{Gone: s.store.Boot()})
+	_, since, err := other.Presence.TakeName(s.Context(), info, presence.PriorOwner{Gone: s.store.Conn.Boot()})
 	must(s, err)
 	expect.Result(other.GiveUp(s.Context(), "w1", since)).Is(s, 1)
 	s.timers.beat(s, "the loss of the name", func() bool { return strings.Contains(s.log.String(), "another worker has taken the name") })

@@ -249,8 +249,8 @@ func (w *Worker) connect(ctx context.Context) (disconnect func(), err error) {
 	if err != nil {
 		return nil, err
 	}
-	s.KeepCounts()
-	w.broker = w.newBroker(s)
+	s.Counters.KeepCounts()
+	w.broker = w.newBroker(broker.WholeOf(s))
 	return func() {
 		closeBroker()
 		_ = s.Close() // best effort: all reports are sent

@@ -96,7 +96,7 @@ func connect(ctx context.Context, tool config.Tool, log *slog.Logger) (all []*na
 			return all, err
 		}
 		all = append(all, n)
-		n.store.KeepCounts()
+		n.store.Counters.KeepCounts()
 		if n.notifier, err = notify.New(tool.Notify, name, n.store, n.log); err != nil {
 			return all, err
 		}
@@ -113,14 +113,14 @@ func closeAll(all []*namespace) {
 // serve serves the namespace until ctx ends.
 func (n *namespace) serve(ctx context.Context, name string) error {
 	if !n.cfg.Redis.Embedded() {
-		info, err := n.store.Info(ctx, "memory", "persistence")
+		info, err := n.store.Conn.Info(ctx, "memory", "persistence")
 		if err != nil {
 			return err
 		}
-		if err := n.store.CheckRights(ctx); err != nil {
+		if err := n.store.Conn.CheckRights(ctx); err != nil {
 			return err
 		}
-		untuned, err := n.store.Untuned(ctx)
+		untuned, err := n.store.Conn.Untuned(ctx)
 		if err != nil {
 			return err
 		}

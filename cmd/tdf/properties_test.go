@@ -51,7 +51,7 @@ func TestEachPropertyGoesEverywhere(t *testing.T) {
 			checkFlag(t, p, text, p.Text(&d))
 		}
 	}
-	expect.NoError(t, managing.Of(m).Store.RegisterBlob(t.Context(), task.Blob{SHA256: strings.Repeat("0", 64)}, ""))
+	expect.NoError(t, managing.Of(m).Store.Blobs.RegisterBlob(t.Context(), task.Blob{SHA256: strings.Repeat("0", 64)}, ""))
 	opened := expect.Result(m.Open(t.Context(), definitions...)).Value(t)
 	for i := range task.PropertyTable {
 		p := &task.PropertyTable[i]

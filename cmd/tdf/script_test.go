@@ -280,10 +280,10 @@ func (s *services) start(tool config.Tool, workers int) error {
 	if err != nil {
 		return err
 	}
-	store.KeepCounts()
+	store.Counters.KeepCounts()
 	blobs, err := blob.OpenDir(filepath.Join(tool.Worker.Directory, "blobs"), tool.Manager.Namespace)
 	if err == nil {
-		err = store.SetBlobPlace(s.ctx, blobs.ID, blobs.Path)
+		err = store.Blobs.SetBlobPlace(s.ctx, blobs.ID, blobs.Path)
 	}
 	if err != nil {
 		return err

@@ -9,6 +9,7 @@ import (
 	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/manager"
 	"github.com/tdf-framework/tdf/redisstate"
+	"github.com/tdf-framework/tdf/redisstate/counts"
 	"github.com/tdf-framework/tdf/redisstate/limits"
 	"github.com/tdf-framework/tdf/redisstate/presence"
 )
@@ -24,8 +25,8 @@ func New(m *manager.Manager) *Admin { return &Admin{managing.Of(m)} }
 
 func (a *Admin) redis() *redisstate.Store { return a.parts.Store }
 
-// store lists the methods of *redisstate.Store with which this package reads tasks, groups and workers. Other methods
-// are called on the Store itself.
+// store lists the methods of a *redisstate.Store and its parts with which this package reads tasks, groups and workers.
+// Other methods are called on the Store itself.
 type store interface {
 	listing.Store
 	Now(ctx context.Context) (task.Time, error)
@@ -40,6 +41,16 @@ type store interface {
 	HeldSources(ctx context.Context) ([]task.FailingSource, error)
 	LimitUses(ctx context.Context, keys ...string) ([]task.LimitUse, error)
 	OpenGroupsOf(ctx context.Context, ids []int64) ([]string, error)
+}
+
+// storeOf returns the store of a namespace, with its parts.
+func storeOf(s *redisstate.Store) store {
+	return struct {
+		*redisstate.Store
+		*counts.Counters
+		*limits.Limiter
+		*presence.Presence
+	}{s, s.Counters, &s.Limits, s.Presence}
 }
 
 // groupsOf returns the groups for a call about one group. An empty group means all tasks.
@@ -58,22 +69,22 @@ var ErrNoServer = task.NewError(task.CodeUnavailable, "no server has sent a hear
 
 // Replication reads which Redis is the primary, and how far its replicas are.
 func (a *Admin) Replication(ctx context.Context) (Replication, error) {
-	info, err := a.redis().Info(ctx, "replication")
-	return a.redis().WithSentinels(ctx, a.redis().Replication(info)), err
+	info, err := a.redis().Conn.Info(ctx, "replication")
+	return a.redis().Conn.WithSentinels(ctx, a.redis().Conn.Replication(info)), err
 }
 
 // Ready returns nil if tasks can be opened and settled: Redis accepts writes, and a server is alive. If Redis does not
 // answer, Ready waits until ctx ends.
 func (a *Admin) Ready(ctx context.Context) error {
 	s := a.redis()
-	if err := s.TryWrite(ctx); err != nil {
+	if err := s.Conn.TryWrite(ctx); err != nil {
 		return fmt.Errorf("check whether Redis accepts writes: %w", err)
 	}
 	now, err := s.Now(ctx)
 	if err != nil {
 		return err
 	}
-	seen, err := s.LastServerHeartbeat(ctx)
+	seen, err := s.Presence.LastServerHeartbeat(ctx)
 	if err != nil || now.Sub(seen) <= serverAlive {
 		return err
 	}

@@ -86,7 +86,7 @@ func TestWaitsAreBounded(t *testing.T) {
 	odd := []dependencies.AwaitedGroup{{Group: "g", Dependents: []int64{-1, 0, 99999}}}
 	expect.Equal(t, fmt.Sprint(expect.Result(waitsOf(t.Context(), s, nil, odd)).Value(t)), "map[]", "odd dependents")
 	place := s.Keys.OpenSet(task.WaitingPlace)
-	s.Redis.Del(t.Context(), place)
-	s.Redis.Set(t.Context(), place, "text", 0)
+	s.Conn.Redis.Del(t.Context(), place)
+	s.Conn.Redis.Set(t.Context(), place, "text", 0)
 	expect.Len(t, expect.Result(dependencies.FirstWaiting(t.Context(), s, sampledFirst)).Value(t), 0, "a wrong type")
 }

@@ -18,7 +18,7 @@ func (a *Admin) Claimable(ctx context.Context, offer class.Offer, most int) ([]c
 	var paused []limits.Pausing
 	err := readings(
 		func() (err error) { now, err = s.Now(ctx); return err },
-		func() (err error) { paused, err = s.Paused(ctx); return err },
+		func() (err error) { paused, err = s.Limits.Paused(ctx); return err },
 	)
 	if err != nil {
 		return nil, fmt.Errorf("count the tasks for a worker: %w", err)
@@ -29,5 +29,5 @@ func (a *Admin) Claimable(ctx context.Context, offer class.Offer, most int) ([]c
 			holds = append(holds, p.Pausable)
 		}
 	}
-	return s.Claimable(ctx, &offer, holds, now, most)
+	return s.Counters.Claimable(ctx, &offer, holds, now, most)
 }

@@ -13,10 +13,10 @@ const DashboardLife = presence.DashboardLife
 // browsers of one host reach it, host is the name of this host, else "". The latest call counts, for [DashboardLife].
 // It is best effort.
 func (a *Admin) SetDashboard(ctx context.Context, host, origin string) error {
-	return a.redis().SetDashboard(ctx, host, origin)
+	return a.redis().Presence.SetDashboard(ctx, host, origin)
 }
 
 // Dashboard returns the origin of the dashboard for browsers on a host, or "" if none is known.
 func (a *Admin) Dashboard(ctx context.Context, host string) (string, error) {
-	return a.redis().Dashboard(ctx, host)
+	return a.redis().Presence.Dashboard(ctx, host)
 }

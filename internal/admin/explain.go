@@ -136,14 +136,14 @@ func (c *situation) read(ctx context.Context, s *redisstate.Store) error {
 		return err
 	}
 	err = readings(
-		func() (err error) { c.fleet, err = readFleet(ctx, s, now, 0); return err },
-		func() (err error) { c.grace, err = s.Grace(ctx); return err },
-		func() error { return c.readRoom(ctx, s) },
+		func() (err error) { c.fleet, err = readFleet(ctx, storeOf(s), now, 0); return err },
+		func() (err error) { c.grace, err = s.Presence.Grace(ctx); return err },
+		func() error { return c.readRoom(ctx, storeOf(s)) },
 		func() (err error) { c.place, err = s.QueuePosition(ctx, c.task); return err },
-		func() (err error) { c.paused, err = s.Paused(ctx); return err },
+		func() (err error) { c.paused, err = s.Limits.Paused(ctx); return err },
 		func() (err error) { c.pending, err = pendingOf(ctx, s, c.task); return err },
 		func() (err error) { c.limit, err = limitOf(ctx, s, c.task); return err },
-		func() (err error) { c.took, err = runTimes(ctx, s, c.task); return err },
+		func() (err error) { c.took, err = runTimes(ctx, storeOf(s), c.task); return err },
 		func() (err error) { c.callback, err = callbackOf(ctx, s, c.task.ID); return err },
 	)
 	if err != nil || c.task.State != task.Open {
@@ -168,7 +168,7 @@ func (f *fleet) withResources() (names []string) {
 // countBesides counts the due tasks with other requirements of the queue that go before the task: those that a live
 // worker which may claim the task may claim, too.
 func (c *situation) countBesides(ctx context.Context, s *redisstate.Store) error {
-	names, err := s.Waiting(ctx)
+	names, err := s.Counters.Waiting(ctx)
 	workers, own := c.matching(), c.task.Requirement()
 	names = slices.DeleteFunc(names, func(name string) bool {
 		p, _ := class.ParseRequirement(name)
@@ -189,7 +189,7 @@ func limitOf(ctx context.Context, s *redisstate.Store, t *task.Task) (task.Limit
 	if t.State != task.Open || t.LimitKey == "" {
 		return task.LimitUse{}, nil
 	}
-	uses, err := s.LimitUses(ctx, t.LimitKey)
+	uses, err := s.Limits.LimitUses(ctx, t.LimitKey)
 	if err != nil {
 		return task.LimitUse{}, err
 	}
@@ -197,7 +197,7 @@ func limitOf(ctx context.Context, s *redisstate.Store, t *task.Task) (task.Limit
 }
 
 func callbackOf(ctx context.Context, s *redisstate.Store, id int64) (callbacks.Failure, error) {
-	failures, err := s.Failures(ctx, id)
+	failures, err := s.Callbacks.Failures(ctx, id)
 	if err != nil {
 		return callbacks.Failure{}, err
 	}

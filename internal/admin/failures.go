@@ -71,7 +71,7 @@ func (a *Admin) Failures(ctx context.Context, q manager.Query, cursor string) (F
 	if err := listing.Validate(q, cursor); err != nil {
 		return Failures{}, err
 	}
-	s := a.redis()
+	s := storeOf(a.redis())
 	all, err := failures(ctx, s, q, cursor, listing.PageBounds)
 	if err != nil || cursor != "" {
 		return all, err

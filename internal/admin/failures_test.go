@@ -101,13 +101,13 @@ func TestFailuresOfPagesAddUp(t *testing.T) {
 		}
 	})
 	boundless := listing.Bounds{Time: time.Hour, Tasks: 1 << 30, Bytes: 1 << 40}
-	whole := expect.Result(failures(t.Context(), a.redis(), task.Query{}, "", boundless)).Value(t)
+	whole := expect.Result(failures(t.Context(), storeOf(a.redis()), task.Query{}, "", boundless)).Value(t)
 	expect.MustEqual(t, whole.Next, "")
 	expect.MustEqual(t, whole.Of, many)
 	expect.MustEqual(t, whole.Looked, many)
 	var pages Failures
 	for n := 0; n == 0 || pages.Next != ""; n++ {
-		page := expect.Result(failures(t.Context(), a.redis(), task.Query{}, pages.Next, listing.Bounds{Time: time.Hour, Tasks: 150, Bytes: 20_000})).Value(t)
+		page := expect.Result(failures(t.Context(), storeOf(a.redis()), task.Query{}, pages.Next, listing.Bounds{Time: time.Hour, Tasks: 150, Bytes: 20_000})).Value(t)
 		expect.MustTrue(t, n <= many, n)
 		pages.Merge(page)
 	}
@@ -122,7 +122,7 @@ func TestFailuresOfPagesAddUp(t *testing.T) {
 	expect.Equal(t, got, want, "groups")
 	expect.MustEqual(t, whole.Groups[0].First.Unix(), 1_800_000_000)
 	expect.Equal(t, whole.Groups[0].Last.Unix(), 1_800_000_990)
-	forgiven := expect.Result(failures(t.Context(), a.redis(), task.Query{States: task.States}, "", boundless)).Value(t)
+	forgiven := expect.Result(failures(t.Context(), storeOf(a.redis()), task.Query{States: task.States}, "", boundless)).Value(t)
 	expect.MustEqual(t, forgiven.Groups[0].Rounds, 120)
 	expect.Equal(t, forgiven.Groups[0].Line, "ValueError: bad value <n>")
 }

@@ -67,15 +67,15 @@ func readHistory(ctx context.Context, s *redisstate.Store) (h History, err error
 	if err != nil {
 		return h, err
 	}
-	hour, err := s.History(ctx, counts.HistoryHour, now)
+	hour, err := s.Counters.History(ctx, counts.HistoryHour, now)
 	if err != nil {
 		return h, err
 	}
-	day, err := s.History(ctx, counts.HistoryDay, now)
+	day, err := s.Counters.History(ctx, counts.HistoryDay, now)
 	if err != nil {
 		return h, err
 	}
-	present, err := s.PresentHistory(ctx, now)
+	present, err := s.Counters.PresentHistory(ctx, now)
 	return History{periodOf(counts.HistoryHour, hour, present), periodOf(counts.HistoryDay, day, present)}, err
 }
 

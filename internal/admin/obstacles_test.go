@@ -46,7 +46,7 @@ func plain(*manager.Definition) {}
 func worker(t *testing.T, s *redisstate.Store, offer class.Offer) {
 	t.Helper()
 	w := presence.WorkerInfo{Name: "w", State: "working", Slots: 1, Lease: 3600, Offer: offer}
-	_, _, err := s.TakeName(t.Context(), w, presence.PriorOwner{})
+	_, _, err := s.Presence.TakeName(t.Context(), w, presence.PriorOwner{})
 	expect.NoError(t, err)
 }
 

@@ -51,7 +51,7 @@ func (a *Admin) HeldPrograms(ctx context.Context) (texts []string, err error) {
 	if f.at, err = s.Now(ctx); err != nil {
 		return nil, err
 	}
-	if f.sources, err = s.HeldSources(ctx); err != nil {
+	if f.sources, err = s.Limits.HeldSources(ctx); err != nil {
 		return nil, err
 	}
 	for _, p := range f.pauses() {

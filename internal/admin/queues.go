@@ -65,8 +65,8 @@ type queueReading struct {
 
 func (r *queueReading) read(ctx context.Context, s *redisstate.Store, c *QueueCounter) error {
 	return readings(
-		func() (err error) { r.counts, err = s.CountQueues(ctx, c); return err },
-		func() (err error) { r.paused, err = s.Paused(ctx); return err },
+		func() (err error) { r.counts, err = s.Counters.CountQueues(ctx, c); return err },
+		func() (err error) { r.paused, err = s.Limits.Paused(ctx); return err },
 	)
 }
 

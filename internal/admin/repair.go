@@ -46,7 +46,7 @@ func (a *Admin) Repair(ctx context.Context, findings []Finding) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	grace, err := s.Grace(ctx)
+	grace, err := s.Presence.Grace(ctx)
 	if err != nil {
 		return 0, err
 	}

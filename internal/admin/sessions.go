@@ -19,7 +19,7 @@ func (a *Admin) OpenSession(ctx context.Context, t access.Token) (text string, e
 	}
 	s, text := access.NewSession(&t, now, access.SessionLife)
 	holder, digest, _ := access.SessionKey(text)
-	return text, a.redis().AddSession(ctx, holder, digest, s, now)
+	return text, a.redis().Accounts.AddSession(ctx, holder, digest, s, now)
 }
 
 // Session returns the token of a session with a secret text. The function user returns the token that stands for a user
@@ -32,7 +32,7 @@ func (a *Admin) Session(ctx context.Context, text string, user func(name string)
 	if !ok {
 		return access.Token{}, access.ErrLoggedOut
 	}
-	s, now, err := a.redis().Session(ctx, holder, digest)
+	s, now, err := a.redis().Accounts.Session(ctx, holder, digest)
 	if err != nil {
 		return access.Token{}, err
 	}
@@ -63,14 +63,14 @@ func (a *Admin) EndSession(ctx context.Context, text string) error {
 	if !ok {
 		return nil
 	}
-	return a.redis().RemoveSession(ctx, holder, digest)
+	return a.redis().Accounts.RemoveSession(ctx, holder, digest)
 }
 
 // AddLogin returns a secret text with which one browser may log in once, with the rights of a token. It is worthless
 // after its life, which is above 0, and when the token is revoked. The error is [access.ErrDenied] if there is no such
 // token.
 func (a *Admin) AddLogin(ctx context.Context, token string, life time.Duration) (text string, err error) {
-	t, now, err := a.redis().Token(ctx, token)
+	t, now, err := a.redis().Accounts.Token(ctx, token)
 	if errors.Is(err, access.ErrNoToken) {
 		err = access.ErrDenied
 	}
@@ -79,7 +79,7 @@ func (a *Admin) AddLogin(ctx context.Context, token string, life time.Duration) 
 	}
 	s, text := access.NewSession(&t, now, life)
 	_, digest, _ := access.SessionKey(text)
-	return text, a.redis().AddLogin(ctx, digest, s, life)
+	return text, a.redis().Accounts.AddLogin(ctx, digest, s, life)
 }
 
 // UseLogin returns the token of a login. The login is worthless from then on. If it is unknown, used or expired, the
@@ -89,7 +89,7 @@ func (a *Admin) UseLogin(ctx context.Context, text string) (access.Token, error)
 	if !ok {
 		return access.Token{}, access.ErrLoggedOut
 	}
-	s, err := a.redis().TakeLogin(ctx, digest)
+	s, err := a.redis().Accounts.TakeLogin(ctx, digest)
 	if err != nil {
 		return access.Token{}, err
 	}

@@ -69,7 +69,7 @@ func (c *situation) inProcess() []string {
 }
 
 func storedCheck(ctx context.Context, s *redisstate.Store, src task.Source) (Check, error) {
-	stored, err := s.HasProgram(ctx, src.Location)
+	stored, err := s.Programs.HasProgram(ctx, src.Location)
 	if err != nil || stored {
 		return passed("source", "the program is stored in this namespace"), err
 	}

@@ -35,10 +35,10 @@ func TestWatchSaysThatNothingMoves(t *testing.T) {
 	a, m := onEmbedded(t)
 	archive(t, a, 20, func(_ int, h task.Hash) { h["0:seconds"] = "0.5" })
 	s := a.redis()
-	_, _, err := s.TakeName(t.Context(), presence.WorkerInfo{Name: "w", State: "working", Slots: 2, Lease: 36000}, presence.PriorOwner{})
+	_, _, err := s.Presence.TakeName(t.Context(), presence.WorkerInfo{Name: "w", State: "working", Slots: 2, Lease: 36000}, presence.PriorOwner{})
 	expect.NoError(t, err)
 	now := expect.Result(s.Now(t.Context())).Value(t)
-	clock := &timed{s, now, 0}
+	clock := &timed{storeOf(s), now, 0}
 	w := a.Watch("")
 	w.sights[0].store = clock
 	look := func(seconds int) (e Estimate) {
@@ -125,7 +125,7 @@ func TestOutcomesWhileTasksAreArchived(t *testing.T) {
 			}
 		})
 		s := a.redis()
-		outcomes, err := outcomesOf(t.Context(), &archiving{s, func() {
+		outcomes, err := outcomesOf(t.Context(), &archiving{storeOf(s), func() {
 			for id := range int64(100) {
 				archiveOne(t, s, id+20)
 			}

@@ -105,15 +105,15 @@ func (a *Admin) StatsAgain(ctx context.Context, c *QueueCounter) (Stats, error) 
 		func() error { return queues.read(ctx, s, c) },
 		func() (err error) { stats.Waiting, err = dependencies.CountWaiting(ctx, s); return err },
 		func() error { return readPrograms(ctx, s, &stats) },
-		func() (err error) { stats.CallbacksFailed, err = s.CountGivenUp(ctx); return err },
-		func() (err error) { info, err = s.Info(ctx, "memory", "replication"); return err },
+		func() (err error) { stats.CallbacksFailed, err = s.Callbacks.CountGivenUp(ctx); return err },
+		func() (err error) { info, err = s.Conn.Info(ctx, "memory", "replication"); return err },
 	)
 	if err != nil {
 		return stats, fmt.Errorf("read statistics: %w", err)
 	}
 	n.fill(&stats)
 	stats.Queues, stats.Memory = queues.queues(n.at, n.counts), memoryOf(info)
-	stats.Replication = s.WithSentinels(ctx, s.Replication(info))
+	stats.Replication = s.Conn.WithSentinels(ctx, s.Conn.Replication(info))
 	return stats, nil
 }
 
@@ -140,15 +140,15 @@ func readNumbers(ctx context.Context, s *redisstate.Store) (n numbers, err error
 		return n, err
 	}
 	n.dueLag = max(0, n.at.Sub(due))
-	if n.waited, err = longestWait(ctx, s, n.at); err != nil {
+	if n.waited, err = longestWait(ctx, storeOf(s), n.at); err != nil {
 		return n, err
 	}
-	finished, err := finishedSince(ctx, s, n.at.Add(-rateSpan), n.at)
+	finished, err := finishedSince(ctx, storeOf(s), n.at.Add(-rateSpan), n.at)
 	if err != nil {
 		return n, err
 	}
 	n.rate = finished / float64(rateSpan)
-	n.fleet, err = readFleet(ctx, s, n.at, tasks[task.Running])
+	n.fleet, err = readFleet(ctx, storeOf(s), n.at, tasks[task.Running])
 	return n, err
 }
 
@@ -241,7 +241,7 @@ func finishedSince(ctx context.Context, s store, from, to task.Time) (float64, e
 // queues together (docs/metrics.md). A counter that an earlier call had makes it cheaper, and then some counts of the
 // others may be up to three calls old.
 func (a *Admin) Activity(ctx context.Context, c *counts.ActivityCounter, most int) ([]counts.Activity, error) {
-	return a.redis().Activity(ctx, c, most)
+	return a.redis().Counters.Activity(ctx, c, most)
 }
 
 // A Connection says how this process's calls to Redis went.
@@ -256,11 +256,11 @@ type Connection struct {
 // Connection says how this process's calls to Redis went.
 func (a *Admin) Connection() Connection {
 	s := a.redis()
-	return Connection{s.Outages(), s.Unconfirmed(), s.Latency(), s.CertificateEnds()}
+	return Connection{s.Conn.Outages(), s.Conn.Unconfirmed(), s.Conn.Latency(), s.Conn.CertificateEnds()}
 }
 
 func readPrograms(ctx context.Context, s *redisstate.Store, stats *Stats) error {
-	programs, err := s.Programs(ctx)
+	programs, err := s.Programs.Programs(ctx)
 	stats.Programs = len(programs)
 	for _, p := range programs {
 		stats.ProgramBytes += p.Bytes
@@ -277,7 +277,7 @@ func memoryOf(info conn.Info) Memory {
 // about 10 s for 1,000,000 tasks.
 func (a *Admin) Outcomes(ctx context.Context, group string) (map[string]int64, error) {
 	s := a.redis()
-	outcomes, err := outcomesOf(ctx, s, group)
+	outcomes, err := outcomesOf(ctx, storeOf(s), group)
 	if err != nil {
 		return nil, fmt.Errorf("count outcomes: %w", err)
 	}

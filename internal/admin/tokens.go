@@ -24,7 +24,7 @@ func (a *Admin) AddToken(ctx context.Context, t access.Token) (text string, err 
 	if err != nil {
 		return "", err
 	}
-	err = a.redis().AddToken(ctx, t)
+	err = a.redis().Accounts.AddToken(ctx, t)
 	if err != nil && task.CodeOf(err) != task.CodeUnknown { // otherwise the token may exist, and nobody else has its text
 		return "", err
 	}
@@ -35,7 +35,7 @@ func (a *Admin) AddToken(ctx context.Context, t access.Token) (text string, err 
 // role, the queues, the time of the end and the tasks of the token stay. If there is no such token, the error wraps
 // [access.ErrNoToken].
 func (a *Admin) RotateToken(ctx context.Context, name string) (t access.Token, text string, err error) {
-	old, now, err := a.redis().Token(ctx, name)
+	old, now, err := a.redis().Accounts.Token(ctx, name)
 	if err != nil {
 		return t, "", err
 	}
@@ -45,16 +45,18 @@ func (a *Admin) RotateToken(ctx context.Context, name string) (t access.Token, t
 	if err != nil {
 		return t, "", err
 	}
-	return t, text, a.redis().ReplaceToken(ctx, old, t)
+	return t, text, a.redis().Accounts.ReplaceToken(ctx, old, t)
 }
 
 // Tokens returns all tokens, ordered by name. Expired tokens stay until they are removed.
-func (a *Admin) Tokens(ctx context.Context) ([]access.Token, error) { return a.redis().Tokens(ctx) }
+func (a *Admin) Tokens(ctx context.Context) ([]access.Token, error) {
+	return a.redis().Accounts.Tokens(ctx)
+}
 
 // RemoveToken revokes a token. From then on, Authenticate refuses it. If there is no such token, the error wraps
 // [access.ErrNoToken].
 func (a *Admin) RemoveToken(ctx context.Context, name string) error {
-	return a.redis().RemoveToken(ctx, name)
+	return a.redis().Accounts.RemoveToken(ctx, name)
 }
 
 // Authenticate returns the token with a secret text. It asks Redis each time, so that a revoked token is refused at
@@ -76,7 +78,7 @@ func (a *Admin) login(ctx context.Context, name string, accepts func(*access.Tok
 	if name == "" {
 		return access.Token{}, access.ErrDenied
 	}
-	t, now, err := a.redis().Token(ctx, name)
+	t, now, err := a.redis().Accounts.Token(ctx, name)
 	switch {
 	case errors.Is(err, access.ErrNoToken):
 		return access.Token{}, access.ErrDenied
@@ -86,7 +88,7 @@ func (a *Admin) login(ctx context.Context, name string, accepts func(*access.Tok
 		return access.Token{}, access.ErrDenied
 	}
 	if now.Sub(task.At(t.LastUse)) >= task.For(access.UseStep) {
-		if err := a.redis().NoteTokenUse(ctx, name, now); err != nil {
+		if err := a.redis().Accounts.NoteTokenUse(ctx, name, now); err != nil {
 			a.parts.Log.Debug("did not record the use of a token", "error", err)
 		}
 	}

@@ -59,7 +59,7 @@ func TestRotateToken(t *testing.T) {
 	expect.Equal(t, got.Role, access.Submitter)
 	expect.Equal(t, fmt.Sprint(got.Queues), "[q]")
 	expect.True(t, got.Expires.Equal(expires), got.Expires)
-	expect.FailsWith(t, managing.Of(testspace.Manager(t, cfg)).Store.ReplaceToken(t.Context(), before, got), access.ErrNoToken)
+	expect.FailsWith(t, managing.Of(testspace.Manager(t, cfg)).Store.Accounts.ReplaceToken(t.Context(), before, got), access.ErrNoToken)
 	_, _, err = a.RotateToken(t.Context(), "none")
 	expect.FailsWith(t, err, access.ErrNoToken)
 }

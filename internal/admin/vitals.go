@@ -45,19 +45,19 @@ type vitals struct {
 }
 
 func vitalsOfRedis(ctx context.Context, r *redisstate.Store, v *vitals) (err error) {
-	if v.info, err = r.Info(ctx, "memory", "persistence", "replication"); err != nil {
+	if v.info, err = r.Conn.Info(ctx, "memory", "persistence", "replication"); err != nil {
 		return err
 	}
-	v.memory, v.replication = memoryOf(v.info), r.WithSentinels(ctx, r.Replication(v.info))
-	if err := r.CheckRights(ctx); err != nil && !errors.As(err, new(*conn.RefusedError)) {
+	v.memory, v.replication = memoryOf(v.info), r.Conn.WithSentinels(ctx, r.Conn.Replication(v.info))
+	if err := r.Conn.CheckRights(ctx); err != nil && !errors.As(err, new(*conn.RefusedError)) {
 		return err
 	} else if err != nil {
 		v.lacks = err
 	}
 	err = readings(
-		func() error { return v.readRoom(ctx, r) },
-		func() (err error) { v.untuned, err = r.Untuned(ctx); return err },
-		func() (err error) { v.schema, err = r.SchemaOf(ctx); return err },
+		func() error { return v.readRoom(ctx, storeOf(r)) },
+		func() (err error) { v.untuned, err = r.Conn.Untuned(ctx); return err },
+		func() (err error) { v.schema, err = r.Conn.SchemaOf(ctx); return err },
 	)
 	if err != nil {
 		return err
@@ -78,10 +78,10 @@ func vitalsOfTasks(ctx context.Context, r *redisstate.Store, v *vitals) (err err
 			v.fleet, v.counts, v.waited, v.dueLag = n.fleet, n.counts, n.waited, n.dueLag
 			return err
 		},
-		func() (err error) { v.paused, err = r.Paused(ctx); return err },
-		func() (err error) { v.limits, err = r.Limits(ctx); return err },
-		func() (err error) { v.requirements, err = r.Waiting(ctx); return err },
-		func() (err error) { v.callbacks, err = r.CountGivenUp(ctx); return err },
+		func() (err error) { v.paused, err = r.Limits.Paused(ctx); return err },
+		func() (err error) { v.limits, err = r.Limits.Limits(ctx); return err },
+		func() (err error) { v.requirements, err = r.Counters.Waiting(ctx); return err },
+		func() (err error) { v.callbacks, err = r.Callbacks.CountGivenUp(ctx); return err },
 		func() (err error) {
 			page, err = listing.Find(ctx, r, task.Query{States: []task.State{task.Open}}, "", sampledSizes)
 			return err
@@ -90,7 +90,7 @@ func vitalsOfTasks(ctx context.Context, r *redisstate.Store, v *vitals) (err err
 	if err != nil {
 		return err
 	}
-	if v.handlings, err = r.Handlings(ctx, v.at); err != nil { // the readings have set the time
+	if v.handlings, err = r.Callbacks.Handlings(ctx, v.at); err != nil { // the readings have set the time
 		return err
 	}
 	var ids []int64

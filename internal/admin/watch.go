@@ -129,7 +129,7 @@ func (a *Admin) Watch(group string) *Watch {
 }
 
 func (a *Admin) sight(group string) *sight {
-	return &sight{store: a.redis(), groups: groupsOf(group), query: ranToTheEnd(group)}
+	return &sight{store: storeOf(a.redis()), groups: groupsOf(group), query: ranToTheEnd(group)}
 }
 
 // ranToTheEnd returns a query for tasks whose rounds show how long a run takes.

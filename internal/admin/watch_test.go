@@ -38,7 +38,7 @@ func addFinished(t testing.TB, s *redisstate.Store, first int64, n int, group, s
 
 func alive(t testing.TB, s *redisstate.Store, name, state string, slots int) {
 	t.Helper()
-	_, _, err := s.TakeName(t.Context(), presence.WorkerInfo{Name: name, State: state, Slots: slots, Lease: 3600}, presence.PriorOwner{})
+	_, _, err := s.Presence.TakeName(t.Context(), presence.WorkerInfo{Name: name, State: state, Slots: slots, Lease: 3600}, presence.PriorOwner{})
 	expect.NoError(t, err)
 }
 
@@ -56,7 +56,7 @@ func addServer(t testing.TB, s *redisstate.Store) {
 	t.Helper()
 	now, err := s.Now(t.Context())
 	if err == nil {
-		err = s.ServerHeartbeat(t.Context(), "server", now.Add(3600))
+		err = s.Presence.ServerHeartbeat(t.Context(), "server", now.Add(3600))
 	}
 	expect.NoError(t, err)
 }
@@ -165,7 +165,7 @@ func checkStats(t *testing.T, cfg config.Manager, m *manager.Manager, s *redisst
 	expect.Result(program.Put(ctx, m, []byte("12345"))).OK(t)
 	alive(t, s, "w", "working", 3)
 	client(t, cfg).ZAdd(ctx, cfg.Namespace+":due", redis.Z{Score: float64(now.Add(-40)), Member: "1"})
-	expect.NoError(t, s.ServerHeartbeat(ctx, "server", now))
+	expect.NoError(t, s.Presence.ServerHeartbeat(ctx, "server", now))
 	stats := expect.Result(admin.New(m).Stats(ctx)).Value(t)
 	if stats.Counts.String() != "open 2 succeeded 1 failed 1 archived 1" || task.At(stats.Server) != now ||
 		stats.Workers["working"] != 1 || stats.Slots != 3 || stats.Busy != 0 || stats.Programs != 1 || stats.ProgramBytes != 5 {
@@ -241,7 +241,7 @@ func TestOutcomesOfTheOriginal(t *testing.T) {
 	addFinished(t, s, 1, 3, "g", "succeeded", "", "1")
 	addFinished(t, s, 11, 2, "g", "failed", "", "1")
 	testspace.PutTasks(t, s, map[int64]task.Hash{21: {"state": "archived", "group": "g", "0:timed_out": "5", "0:archived": "6"}})
-	expect.NoError(t, s.Redis.HDel(t.Context(), s.Keys.Task(21), "outcome").Err())
+	expect.NoError(t, s.Conn.Redis.HDel(t.Context(), s.Keys.Task(21), "outcome").Err())
 	outcomes, err := admin.New(m).Outcomes(t.Context(), "g")
 	want := map[string]int64{"succeeded": 3, "failed": 2, "timed_out": 1}
 	expect.NoError(t, err)
@@ -309,7 +309,7 @@ func TestWatchNamesAPause(t *testing.T) {
 	pauses := func(name string, pauses ...presence.Pause) {
 		t.Helper()
 		w := presence.WorkerInfo{Name: name, State: "working", Slots: 1, Lease: 3600, Pauses: pauses}
-		_, _, err := s.TakeName(t.Context(), w, presence.PriorOwner{})
+		_, _, err := s.Presence.TakeName(t.Context(), w, presence.PriorOwner{})
 		expect.NoError(t, err)
 	}
 	look := func(group string) admin.Status {
@@ -320,7 +320,7 @@ func TestWatchNamesAPause(t *testing.T) {
 	pauses("w2")
 	bad := task.Properties{Program: "bad", Source: "rsync:/p/run.sh"}
 	for _, worker := range []string{"w1", "w2"} {
-		expect.NoError(t, s.FailedToStart(t.Context(), worker, bad.SourceName(), false, bad.Program, "exit 4"))
+		expect.NoError(t, s.Limits.FailedToStart(t.Context(), worker, bad.SourceName(), false, bad.Program, "exit 4"))
 	}
 	got := look("paused")
 	expect.MustLen(t, got.Pauses, 1)
@@ -331,7 +331,7 @@ func TestWatchNamesAPause(t *testing.T) {
 	if got := look("well"); len(got.Pauses) != 0 || got.Estimate.Unknown != "" {
 		t.Errorf("with a pause of another program: %+v, %+v", got.Pauses, got.Estimate)
 	}
-	expect.NoError(t, s.Started(t.Context(), bad.SourceName()))
+	expect.NoError(t, s.Limits.Started(t.Context(), bad.SourceName()))
 	for _, name := range []string{"w1", "w2"} {
 		pauses(name, presence.Pause{Program: "bad", For: 0.5, Why: "exit 5"})
 	}

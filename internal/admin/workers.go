@@ -81,7 +81,7 @@ func (a *Admin) Workers(ctx context.Context) ([]Worker, error) {
 	if f.at, err = s.Now(ctx); err != nil {
 		return nil, err
 	}
-	if f.workers, err = s.Workers(ctx); err != nil {
+	if f.workers, err = s.Presence.Workers(ctx); err != nil {
 		return nil, err
 	}
 	workers := make([]Worker, len(f.workers))
@@ -131,7 +131,7 @@ func (a *Admin) Resume(ctx context.Context, worker string) error {
 }
 
 func drain(ctx context.Context, s *redisstate.Store, worker, by string) error {
-	known, err := s.Drain(ctx, worker, by)
+	known, err := s.Presence.Drain(ctx, worker, by)
 	if err != nil || known {
 		return err
 	}

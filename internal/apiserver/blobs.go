@@ -33,7 +33,7 @@ func keepBlobs(ctx context.Context, dir *blob.Dir, store *redisstate.Store, log 
 	for first := true; ctx.Err() == nil; first = false {
 		err := announceBlobs(ctx, dir, store, log, first)
 		if err == nil {
-			err = dir.Sweep(ctx, store.LostBlobs)
+			err = dir.Sweep(ctx, store.Blobs.LostBlobs)
 		}
 		if err != nil && ctx.Err() == nil {
 			log.Warn("blobs could not be removed", "directory", dir.Path, "error", err)
@@ -45,7 +45,7 @@ func keepBlobs(ctx context.Context, dir *blob.Dir, store *redisstate.Store, log 
 // announceBlobs stores where the blobs are. If another API has announced another directory, one of both must change:
 // the API that has started last keeps its own announced, and both say so.
 func announceBlobs(ctx context.Context, dir *blob.Dir, store *redisstate.Store, log *slog.Logger, first bool) error {
-	id, path, err := store.BlobPlace(ctx)
+	id, path, err := store.Blobs.BlobPlace(ctx)
 	if err != nil {
 		return err
 	}
@@ -56,5 +56,5 @@ func announceBlobs(ctx context.Context, dir *blob.Dir, store *redisstate.Store, 
 	if another && !first {
 		return nil
 	}
-	return store.SetBlobPlace(ctx, dir.ID, dir.Path)
+	return store.Blobs.SetBlobPlace(ctx, dir.ID, dir.Path)
 }

@@ -31,12 +31,12 @@ func TestBlobsOverTheAPI(t *testing.T) {
 	store := managing.Of(m).Store
 	var dir *blob.Dir
 	expect.Eventually(t, "the place of the blobs in Redis", func() bool {
-		id, path, err := store.BlobPlace(t.Context())
+		id, path, err := store.Blobs.BlobPlace(t.Context())
 		expect.NoError(t, err)
 		dir, err = blob.FindDir(id, path)
 		return err == nil
 	})
-	direct := blob.Direct{Dir: dir, Registry: store}
+	direct := blob.Direct{Dir: dir, Registry: store.Blobs}
 	large := filepath.Join(t.TempDir(), "large")
 	text := strings.Repeat("0123456789", 1_700_000)
 	expect.NoError(t, os.WriteFile(large, []byte(text), 0o600))
@@ -83,7 +83,7 @@ func TestDirectoriesOfTwoAPIs(t *testing.T) {
 	}{{0, 0, true, false}, {0, 0, false, false}, {0, 0, true, false}, {1, 1, true, true}, {1, 1, false, false}, {0, 1, false, true}} {
 		var out testlog.Buffer
 		expect.NoError(t, announceBlobs(t.Context(), dirs[step.api], store, slog.New(slog.NewTextHandler(&out, nil)), step.first))
-		id, path, err := store.BlobPlace(t.Context())
+		id, path, err := store.Blobs.BlobPlace(t.Context())
 		expect.NoError(t, err)
 		expect.Equal(t, blob.Dir{Path: path, ID: id}, *dirs[step.announced])
 		expect.Equal(t, strings.Contains(out.String(), dirs[1-step.api].Path), step.warns)

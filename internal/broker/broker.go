@@ -11,11 +11,14 @@ import (
 	"github.com/tdf-framework/tdf/internal/rules"
 	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate"
+	"github.com/tdf-framework/tdf/redisstate/blobs"
 	"github.com/tdf-framework/tdf/redisstate/conn"
+	"github.com/tdf-framework/tdf/redisstate/limits"
 	"github.com/tdf-framework/tdf/redisstate/presence"
+	"github.com/tdf-framework/tdf/redisstate/programs"
 )
 
-// common lists the methods of *redisstate.Store that workers in this process and in others need.
+// common lists what workers in this process and in others need of a *redisstate.Store and of its parts.
 type common interface {
 	Now(ctx context.Context) (task.Time, error)
 	RoundsOpen(ctx context.Context) error
@@ -33,7 +36,7 @@ type common interface {
 	EachDependency(ctx context.Context, id int64, do func(redisstate.Stored) bool) (more int, err error)
 }
 
-// store lists the methods of *redisstate.Store that a Broker needs.
+// store lists what a Broker needs of them.
 type store interface {
 	common
 	CheckShare(ctx context.Context, owner string) error
@@ -44,6 +47,29 @@ type store interface {
 	ClaimCall(ctx context.Context, session string, number int64) (*redisstate.ClaimCall, error)
 	Claim(ctx context.Context, r redisstate.ClaimParams) (redisstate.ClaimResult, error)
 	ProgramPart(ctx context.Context, sha256 string, from, most int64) (part []byte, size int64, err error)
+}
+
+// whole has what brokers need of a store and of its parts.
+type whole struct {
+	*redisstate.Store
+	link
+	*presence.Presence
+	*programs.Archives
+	blobs.Blobs
+	*limits.Limiter
+}
+
+// link is what a broker asks of the connection to Redis.
+type link interface {
+	Outages() int64
+	Confirms(ctx context.Context) bool
+}
+
+// WholeOf returns what a [Direct] needs of a store and of its parts.
+func WholeOf(s *redisstate.Store) DirectStore { return wholeOf(s) }
+
+func wholeOf(s *redisstate.Store) whole {
+	return whole{s, s.Conn, s.Presence, s.Programs, s.Blobs, &s.Limits}
 }
 
 // Options configure a [Broker].
@@ -69,7 +95,7 @@ type Broker struct {
 // New returns a Broker.
 func New(s *redisstate.Store, o Options) *Broker {
 	return &Broker{
-		store: s, o: o, givingUp: make(chan struct{}, 1), waitlists: map[string]*waitlist{},
+		store: wholeOf(s), o: o, givingUp: make(chan struct{}, 1), waitlists: map[string]*waitlist{},
 		waiting: map[string]*time.Timer{},
 		wakers:  pool.New(mostWakers), pollers: pollers{of: map[string]int{}},
 	}

@@ -23,16 +23,15 @@ import (
 // away.
 type DirectStore interface {
 	common
+	link
 	Turn(ctx, claiming context.Context, r redisstate.ClaimParams, results ...rules.Move) (
 		outcomes []redisstate.Outcome, c redisstate.ClaimResult, err, claimErr error)
 	TakeName(ctx context.Context, w presence.WorkerInfo, before presence.PriorOwner) (drained string,
 		since task.Time, err error)
-	Outages() int64
 	WorkerHeartbeat(ctx context.Context, w presence.WorkerInfo) (drained string, err error)
 	Program(ctx context.Context, sha256 string) ([]byte, error)
 	BlobPlace(ctx context.Context) (id, path string, err error)
 	blob.Registry
-	Confirms(ctx context.Context) bool
 	MarkStarted(ctx context.Context, worker string, claims map[int]string)
 	ForgetStarted(ctx context.Context, worker string)
 }

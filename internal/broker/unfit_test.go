@@ -20,7 +20,7 @@ var long = strings.Repeat("x ", 1<<12)
 
 // A countingStore has running tasks, and counts the readings that do not depend on a task.
 type countingStore struct {
-	*redisstate.Store
+	whole
 	claim   func(id int64) string
 	counts  map[string]int
 	workers []presence.WorkerStatus

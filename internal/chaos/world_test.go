@@ -256,7 +256,7 @@ func (w *world) history() *history {
 			}
 		}
 	}
-	for _, use := range expect.Result(w.store.Limits(w.Context())).Value(w) {
+	for _, use := range expect.Result(w.store.Limits.Limits(w.Context())).Value(w) {
 		h.limited += use.Running + use.Waiting
 	}
 	return h

@@ -108,7 +108,7 @@ func TestBrokenBuilds(t *testing.T) {
 		})
 	}
 	t.Run("all opens have the same number", func(t *testing.T) {
-		find(t, server, "id", small, func(s *redisstate.Store) { s.Redis.AddHook(altered(sameNumber)) })
+		find(t, server, "id", small, func(s *redisstate.Store) { s.Conn.Redis.AddHook(altered(sameNumber)) })
 	})
 	t.Run("the append-only file is missing", func(t *testing.T) { find(t, server, "task", usual, nil) })
 }

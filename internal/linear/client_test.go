@@ -48,13 +48,13 @@ func (c *client) connect() {
 		c.old = append(c.old, c.store)
 	}
 	c.store = c.h.connect(c.proxy.Addr)
-	c.store.Redis.AddHook(&c.sent)
+	c.store.Conn.Redis.AddHook(&c.sent)
 }
 
 func (c *client) run(isServer bool) {
 	step, steps := c.step, c.h.steps/c.h.clients
 	if isServer {
-		srv := server.New(c.name, config.Server{}, watched{c.store, c}, testspace.Silent)
+		srv := server.NewOn(c.name, config.Server{}, watched{server.StoreOf(c.store), c}, testspace.Silent)
 		step = func(ctx context.Context) {
 			_, err := srv.RunOnce(ctx)
 			c.unknown(ctx, "server", err)
@@ -174,7 +174,7 @@ func (c *client) openOnce(ctx context.Context) {
 	}
 	begun := c.h.tick()
 	o := op{kind: string(rules.VerbOpen), input: d.Input, once: true}
-	in, err := c.store.Once(ctx, "request-"+d.Input, d.Input, func() error { return nil })
+	in, err := c.store.Conn.Once(ctx, "request-"+d.Input, d.Input, func() error { return nil })
 	if err == nil {
 		var ids []int64
 		if ids, err = c.store.Open(in, c.name, d); err == nil {
@@ -374,7 +374,7 @@ func (c *client) decide(t *task.Task) (m rules.Move, ok bool) {
 
 func (c *client) use(ctx context.Context) {
 	key, begun := limited[c.rand.IntN(len(limited))], c.h.tick()
-	uses, err := c.store.LimitUses(ctx, key)
+	uses, err := c.store.Limits.LimitUses(ctx, key)
 	if !c.unknown(ctx, "use", err) {
 		c.h.record(begun, false, op{kind: kindUse, limit: key, running: uses[0].Running})
 	}
@@ -382,7 +382,7 @@ func (c *client) use(ctx context.Context) {
 
 // watched is the store of a server. It records the moves of the server, and makes some of them late.
 type watched struct {
-	*redisstate.Store
+	server.Store
 	c *client
 }
 

@@ -42,7 +42,7 @@ func (w *writer) run(steps int, patience time.Duration) {
 	if w.h.connected != nil {
 		w.h.connected(s)
 	}
-	s.ReportUnknown = true
+	s.Conn.ReportUnknown = true
 	for range steps {
 		if len(w.tasks) > 0 && w.rand.IntN(3) > 0 {
 			w.move(s)
@@ -136,7 +136,7 @@ func TestFailover(t *testing.T) {
 	}
 	expect.Compare(t, confirmed, ">", 20, "calls were confirmed")
 
-	h = &history{TB: t, connected: func(s *redisstate.Store) { s.Redis.AddHook(skipped{}) }}
+	h = &history{TB: t, connected: func(s *redisstate.Store) { s.Conn.Redis.AddHook(skipped{}) }}
 	h.failover()
 	expect.NotEqual(t, len(violations(t, h.ops)), 0, "without WAIT")
 }

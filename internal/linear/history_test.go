@@ -85,7 +85,7 @@ func (h *history) run(seed uint64) {
 	h.working, h.restart = h.clients, make(chan struct{}, h.restarts)
 	s := h.connect(h.redis.Addr)
 	for _, key := range limited {
-		expect.NoError(h, s.SetLimit(h.Context(), key, task.Limit{AtMost: atMost}))
+		expect.NoError(h, s.Limits.SetLimit(h.Context(), key, task.Limit{AtMost: atMost}))
 	}
 	var all sync.WaitGroup
 	for i := range h.clients + h.servers {
@@ -202,7 +202,7 @@ func (h *history) readAll(s *redisstate.Store) {
 		}
 		h.record(begun, false, of...)
 	}
-	for _, use := range expect.Result(s.LimitUses(ctx, limited...)).Value(h) {
+	for _, use := range expect.Result(s.Limits.LimitUses(ctx, limited...)).Value(h) {
 		h.record(begun, false, op{kind: kindUse, limit: use.Key, running: use.Running})
 	}
 	now := expect.Result(s.Now(ctx)).Value(h)

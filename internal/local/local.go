@@ -74,7 +74,7 @@ func (t *TDF) start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	store.KeepCounts()
+	store.Counters.KeepCounts()
 	t.store = store
 	// All workers are made before the first worker runs, so that no worker runs if one of them cannot be made.
 	for _, name := range t.cfg.Workers {

@@ -41,7 +41,7 @@ func start(t *testing.T, cfg Config) (*TDF, *redisstate.Store) {
 	store := expect.Result(redisstate.Connect(t.Context(), cfg.Worker.Redis, "ns", cfg.Log)).Value(t)
 	t.Cleanup(func() { store.Close() })
 	eventually(t, "all workers work", func() bool {
-		workers, err := store.Workers(t.Context())
+		workers, err := store.Presence.Workers(t.Context())
 		working := 0
 		for _, w := range workers {
 			if w.State == "working" {

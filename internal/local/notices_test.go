@@ -22,7 +22,7 @@ func TestNotices(t *testing.T) {
 	cfg.Notify = config.Notify{Webhook: receiver.URL, PrivateAddresses: true}
 	running, store := start(t, cfg)
 	eventually(t, "the first walk has ended", func() bool {
-		return expect.Result(store.Marks(t.Context(), "begun")).Value(t)[0] != ""
+		return expect.Result(store.Notices.Marks(t.Context(), "begun")).Value(t)[0] != ""
 	})
 	one := task.Defaults("p", "rsync:/nowhere/run.sh", "1")
 	one.Group = "night"

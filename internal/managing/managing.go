@@ -48,7 +48,7 @@ func New(m *Manager) Handle {
 	m.Acts.Send = func(ctx context.Context, units []redisstate.Unit) ([]redisstate.Outcome, error) {
 		return m.Store.Apply(ctx, m.Name, units...)
 	}
-	alone := func(ctx context.Context) bool { return m.Store.ForOwnCalls(ctx) }
+	alone := func(ctx context.Context) bool { return m.Store.Conn.ForOwnCalls(ctx) }
 	m.opens.Fits, m.opens.Alone = redisstate.OneOpen, alone
 	m.Acts.Fits, m.Acts.Alone = redisstate.OneApply, alone
 	return Handle{m}

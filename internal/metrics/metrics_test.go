@@ -114,7 +114,7 @@ func TestPage(t *testing.T) {
 	cfg := testspace.Config(t, redistest.Shared(t))
 	m := testspace.Manager(t, cfg)
 	s := testspace.Connect(t, cfg)
-	s.KeepCounts()
+	s.Counters.KeepCounts()
 	expect.Result(s.Open(t.Context(), "m", task.Defaults("p", "rsync:/p/run.sh", "x"))).OK(t)
 	expect.NoError(t, s.Close())
 	w := httptest.NewRecorder()

@@ -30,7 +30,7 @@ func TestDeliveryIsRepeated(t *testing.T) {
 	last := func() notice.Notice {
 		return expect.Result(notice.List(t.Context(), s.store, notices.Max)).Value(t)[0]
 	}
-	expect.Result(s.store.See(t.Context(), notices.Sighting{Mark: "m", After: "1", Notice: notice.Notice{Text: "hello"}.Stored()})).OK(t)
+	expect.Result(s.store.Notices.See(t.Context(), notices.Sighting{Mark: "m", After: "1", Notice: notice.Notice{Text: "hello"}.Stored()})).OK(t)
 	s.channel.fails = 1
 	expect.NoError(t, s.notifier.deliver(t.Context()))
 	expect.Equal(t, last().Tries, 1)
@@ -46,7 +46,7 @@ func TestDeliveryIsRepeated(t *testing.T) {
 	expect.Equal(t, client.ZCard(t.Context(), s.store.Keys.NoticesDue()).Val(), int64(0), "due notices")
 
 	given := notice.Notice{Text: "again", Tries: mostTries - 1}
-	expect.Result(s.store.See(t.Context(), notices.Sighting{Mark: "n", After: "1", Notice: given.Stored()})).OK(t)
+	expect.Result(s.store.Notices.See(t.Context(), notices.Sighting{Mark: "n", After: "1", Notice: given.Stored()})).OK(t)
 	s.channel.fails = 1
 	expect.NoError(t, s.notifier.deliver(t.Context()))
 	expect.True(t, last().GivenUp, last())
@@ -59,7 +59,7 @@ func TestADeliveryEnds(t *testing.T) {
 	s := newScene(t)
 	s.notifier.turn = 0
 	for _, mark := range []string{"a", "b"} {
-		expect.Result(s.store.See(t.Context(), notices.Sighting{Mark: mark, After: "1", Notice: notice.Notice{Text: mark}.Stored()})).OK(t)
+		expect.Result(s.store.Notices.See(t.Context(), notices.Sighting{Mark: mark, After: "1", Notice: notice.Notice{Text: mark}.Stored()})).OK(t)
 	}
 	for range 2 {
 		expect.NoError(t, s.notifier.deliver(t.Context()))
@@ -72,7 +72,7 @@ func TestChannelsAreApart(t *testing.T) {
 	s := newScene(t)
 	bad := &other{fake{fails: 1}}
 	s.notifier.channels = append(s.notifier.channels, bad)
-	expect.Result(s.store.See(t.Context(), notices.Sighting{Mark: "m", After: "1", Notice: notice.Notice{Text: "hello"}.Stored()})).OK(t)
+	expect.Result(s.store.Notices.See(t.Context(), notices.Sighting{Mark: "m", After: "1", Notice: notice.Notice{Text: "hello"}.Stored()})).OK(t)
 	expect.NoError(t, s.notifier.deliver(t.Context()))
 	s.pass(firstRetry)
 	expect.NoError(t, s.notifier.deliver(t.Context()))

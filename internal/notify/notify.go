@@ -96,13 +96,13 @@ func (n *Notifier) deliver(ctx context.Context) error {
 	var tried *notices.Stored
 	again := task.Seconds(task.Never)
 	for i := 0; i < atOnce && (i == 0 || time.Since(begun) < n.turn); i++ {
-		next, err := n.watch.store.NextNotice(ctx, tried, again, lease)
+		next, err := n.watch.store.Notices.NextNotice(ctx, tried, again, lease)
 		if err != nil || next == nil {
 			return err
 		}
 		tried, again = n.try(ctx, next)
 	}
-	_, err := n.watch.store.NextNotice(ctx, tried, again, 0)
+	_, err := n.watch.store.Notices.NextNotice(ctx, tried, again, 0)
 	return err
 }
 

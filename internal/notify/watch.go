@@ -38,7 +38,7 @@ type watch struct {
 
 // look does a part of the walk. It reports whether the walk is at its end.
 func (w *watch) look(ctx context.Context) (end bool, err error) {
-	begun, err := w.store.Marks(ctx, markBegun)
+	begun, err := w.store.Notices.Marks(ctx, markBegun)
 	if err != nil {
 		return false, err
 	}
@@ -63,7 +63,7 @@ func (w *watch) look(ctx context.Context) (end bool, err error) {
 			seen = append(seen, notices.Sighting{Mark: markBegun, After: now.String()})
 		}
 	}
-	if _, err := w.store.See(ctx, seen...); err != nil {
+	if _, err := w.store.Notices.See(ctx, seen...); err != nil {
 		return false, err
 	}
 	for _, token := range w.next {
@@ -86,7 +86,7 @@ func (w *watch) campaigns(ctx context.Context, now task.Time) (seen []notices.Si
 	for _, g := range groups {
 		names = append(names, markOf(notice.CampaignEnded, g.Name), markOf(notice.FailuresAbove, g.Name))
 	}
-	marks, err := w.store.Marks(ctx, names...)
+	marks, err := w.store.Notices.Marks(ctx, names...)
 	if err != nil {
 		return nil, "", err
 	}
@@ -234,7 +234,7 @@ func sentence(kind notice.Kind, g redisstate.GroupCount) string {
 
 // workers returns the events of workers. The value of a mark is the start of the worker that is lost.
 func (w *watch) workers(ctx context.Context, now task.Time) (seen []notices.Sighting, err error) {
-	workers, err := w.store.Workers(ctx)
+	workers, err := w.store.Presence.Workers(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -248,7 +248,7 @@ func (w *watch) workers(ctx context.Context, now task.Time) (seen []notices.Sigh
 		names[i] = markOf(notice.WorkerLost, workers[i].Name)
 		w.known[names[i]] = true
 	}
-	marks, err := w.store.Marks(ctx, names...)
+	marks, err := w.store.Notices.Marks(ctx, names...)
 	if err != nil {
 		return nil, err
 	}
@@ -323,7 +323,7 @@ func (l *loss) sentence() string {
 
 // forget removes some of the marks of campaigns that have no tasks any more, and of workers that are forgotten.
 func (w *watch) forget(ctx context.Context) error {
-	marks, next, err := w.store.MarksPage(ctx, w.cursor)
+	marks, next, err := w.store.Notices.MarksPage(ctx, w.cursor)
 	if err != nil {
 		return err
 	}
@@ -344,7 +344,7 @@ func (w *watch) forget(ctx context.Context) error {
 		}
 	}
 	w.cursor = next
-	_, err = w.store.See(ctx, gone...)
+	_, err = w.store.Notices.See(ctx, gone...)
 	return err
 }
 

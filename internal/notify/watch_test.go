@@ -19,7 +19,7 @@ import (
 func TestThePastIsNoNews(t *testing.T) {
 	s := newScene(t)
 	s.fail(s.open("old", 30)...)
-	expect.Result(s.store.WorkerHeartbeat(t.Context(), presence.WorkerInfo{Name: "w", Lease: 60, State: "working"})).OK(t)
+	expect.Result(s.store.Presence.WorkerHeartbeat(t.Context(), presence.WorkerInfo{Name: "w", Lease: 60, State: "working"})).OK(t)
 	s.pass(time.Hour)
 	s.tells()
 	s.tells()
@@ -52,7 +52,7 @@ func TestCampaignEnds(t *testing.T) {
 	s.tells()
 	expect.Result(s.manager.Remove(t.Context(), ref(ids[0]))).OK(t)
 	s.tells()
-	marks, _, err := s.store.MarksPage(t.Context(), 0)
+	marks, _, err := s.store.Notices.MarksPage(t.Context(), 0)
 	expect.NoError(t, err)
 	for mark := range marks {
 		expect.True(t, !strings.HasSuffix(mark, " c"), mark, "is left")
@@ -84,7 +84,7 @@ func TestWorkerIsLost(t *testing.T) {
 	beat := func(boot, state string) {
 		t.Helper()
 		testspace.Client(t, s.config).Del(t.Context(), s.store.Keys.Worker("w")) // frees the name at once
-		expect.Result(s.store.WorkerHeartbeat(t.Context(), presence.WorkerInfo{Name: "w", Boot: boot, Lease: 60, State: state})).OK(t)
+		expect.Result(s.store.Presence.WorkerHeartbeat(t.Context(), presence.WorkerInfo{Name: "w", Boot: boot, Lease: 60, State: state})).OK(t)
 		s.pass(time.Hour)
 	}
 	beat("a", "working")
@@ -103,7 +103,7 @@ func TestManyWorkersOfAToken(t *testing.T) {
 	s.tells()
 	beat := func(name string) {
 		t.Helper()
-		expect.Result(s.store.WorkerHeartbeat(t.Context(), presence.WorkerInfo{Name: name, Boot: name, Lease: 1, State: "working"})).OK(t)
+		expect.Result(s.store.Presence.WorkerHeartbeat(t.Context(), presence.WorkerInfo{Name: name, Boot: name, Lease: 1, State: "working"})).OK(t)
 	}
 	for i := range 100 {
 		beat(fmt.Sprintf("pool/w%02d", i))
@@ -189,7 +189,7 @@ func TestNoticesAreBounded(t *testing.T) {
 		mark := fmt.Sprint("m", i)
 		sighting := notices.Sighting{Mark: mark, After: "1", Notice: notice.Notice{Text: mark}.Stored()}
 		for range 2 { // as if the answer were lost
-			expect.Result(s.store.See(t.Context(), sighting)).OK(t)
+			expect.Result(s.store.Notices.See(t.Context(), sighting)).OK(t)
 		}
 	}
 	all := expect.Result(notice.List(t.Context(), s.store, notices.Max)).Value(t)

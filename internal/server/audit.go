@@ -61,7 +61,7 @@ type audit struct {
 	walked   task.Time           // time of the last pages of the walk
 	head     map[int64]task.Time // when the audit examined the tasks at the head of the open list
 	suspects map[int64]suspicion
-	programs programs
+	programs keptPrograms
 	archived []redisstate.ListEntry // see adoptArchived
 	failures uint64                 // where the next call of CleanFailures continues
 	workers  int                    // where the next call of ForgetWorkers continues

@@ -216,7 +216,7 @@ func TestRecordsOfFailedCallbacks(t *testing.T) {
 		for id := range int64(301) {
 			f := record
 			f.Task = id
-			expect.NoError(s, s.store.SayFailure(s.Context(), f))
+			expect.NoError(s, s.store.Callbacks.SayFailure(s.Context(), f))
 		}
 		expect.Eventually(s, "one record is left", func() bool {
 			s.server.audit.walked = 0

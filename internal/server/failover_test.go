@@ -65,7 +65,7 @@ func (f *failover) drain() (lost int) {
 	}, func() any {
 		return []any{
 			expect.Result(f.store.Counts(t.Context())).Value(t), expect.Result(f.store.Check(t.Context())).Value(t),
-			f.store.Outages(),
+			f.store.Conn.Outages(),
 		}
 	})
 	f.end()

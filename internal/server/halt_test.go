@@ -17,18 +17,18 @@ func TestHalt(t *testing.T) {
 	halt, group := task.Pausable{Group: "g", Failures: 2}, task.Pausable{Group: "g"}
 	arm := func(what task.Pausable) {
 		s.Helper()
-		expect.MustEqual(s, expect.Result(s.store.Pause(s.Context(), "ann", what)).Value(s), 1)
+		expect.MustEqual(s, expect.Result(s.store.Limits.Pause(s.Context(), "ann", what)).Value(s), 1)
 	}
 	is := func(paused bool, halts int) {
 		s.Helper()
 		s.round()
-		now := expect.Result(s.store.Paused(s.Context())).Value(s)
+		now := expect.Result(s.store.Limits.Paused(s.Context())).Value(s)
 		expect.MustEqual(s, len(now) > 0, paused)
 		if paused {
 			expect.MustEqual(s, now[0].Pausable, group)
 			expect.Contains(s, now[0].By, "2 of its tasks have failed")
 		}
-		expect.Len(s, expect.Result(s.store.Halts(s.Context())).Value(s), halts)
+		expect.Len(s, expect.Result(s.store.Limits.Halts(s.Context())).Value(s), halts)
 	}
 	fail := func(id int64) {
 		s.Helper()
@@ -42,7 +42,7 @@ func TestHalt(t *testing.T) {
 	fail(2)
 	is(true, 0)
 	fail(4) // task 3 is paused
-	expect.Result(s.store.Resume(s.Context(), "ann", group)).OK(s)
+	expect.Result(s.store.Limits.Resume(s.Context(), "ann", group)).OK(s)
 	is(false, 0)
 	arm(task.Pausable{Group: "g", Failures: 9})
 	arm(task.Pausable{Group: "empty", Failures: 9})

@@ -22,7 +22,7 @@ func limitedTask() task.Properties {
 
 func (s *site) limit(l task.Limit) {
 	s.Helper()
-	expect.NoError(s, s.store.SetLimit(s.Context(), "db", l))
+	expect.NoError(s, s.store.Limits.SetLimit(s.Context(), "db", l))
 }
 
 // claimAll claims all tasks of the given queues that may run, and returns their ids.
@@ -72,11 +72,11 @@ func TestPausedTasksKeepNobodyWaiting(t *testing.T) {
 	day := s.open(limitedTask())
 	expect.MustLen(t, s.claimAll("night", "default"), 0, "claimed")
 	pause := task.Pausable{Queue: "night"}
-	expect.Result(s.store.Pause(s.Context(), "ann", pause)).OK(t)
+	expect.Result(s.store.Limits.Pause(s.Context(), "ann", pause)).OK(t)
 	s.limit(task.Limit{AtMost: 2})
 	s.returned()
 	expect.Equal(t, s.claimAll("night", "default"), day, "claimed")
-	expect.Result(s.store.Resume(s.Context(), "ann", pause)).OK(t)
+	expect.Result(s.store.Limits.Resume(s.Context(), "ann", pause)).OK(t)
 	s.returned()
 	expect.Equal(t, s.claimAll("night", "default"), night[:1], "claimed", night[0])
 	s.checkConsistent()
@@ -88,10 +88,10 @@ func TestPausedNamespaceReturnsNothing(t *testing.T) {
 	s.limit(task.Limit{AtMost: 0})
 	ids := s.open(limitedTask(), limitedTask())
 	s.claimAll("default")
-	expect.Result(s.store.Pause(s.Context(), "ann", task.Everything)).OK(t)
+	expect.Result(s.store.Limits.Pause(s.Context(), "ann", task.Everything)).OK(t)
 	s.limit(task.Limit{AtMost: 1})
 	expect.Equal(t, s.returned(), 0)
-	expect.Result(s.store.Resume(s.Context(), "ann", task.Everything)).OK(t)
+	expect.Result(s.store.Limits.Resume(s.Context(), "ann", task.Everything)).OK(t)
 	s.limit(task.Limit{AtMost: 2}) // a new limit makes the key due
 	expect.Equal(t, s.returned(), 2)
 	expect.Equal(t, s.claimAll("default"), ids, "claimed")
@@ -154,13 +154,13 @@ func TestTasksOfManyKeysReturn(t *testing.T) {
 		d.LimitKey = "k" + strconv.Itoa(i%keys)
 		all = append(all, d)
 		if i < keys {
-			expect.NoError(t, s.store.SetLimit(s.Context(), d.LimitKey, task.Limit{AtMost: 0}))
+			expect.NoError(t, s.store.Limits.SetLimit(s.Context(), d.LimitKey, task.Limit{AtMost: 0}))
 		}
 	}
 	s.open(all...)
 	expect.MustLen(t, s.claimAll("default"), 0, "claimed")
 	for i := range keys {
-		expect.NoError(t, s.store.SetLimit(s.Context(), "k"+strconv.Itoa(i), task.Limit{AtMost: each - 1}))
+		expect.NoError(t, s.store.Limits.SetLimit(s.Context(), "k"+strconv.Itoa(i), task.Limit{AtMost: each - 1}))
 	}
 	expect.Equal(t, s.returned(), keys*(each-1))
 	expect.Len(t, s.claimAll("default"), keys*(each-1), "were claimed")

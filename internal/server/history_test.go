@@ -12,8 +12,8 @@ import (
 func TestServersKeepHistory(t *testing.T) {
 	s := newSite(t)
 	entries := func() (all []counts.HistoryEntry) {
-		all = expect.Result(s.store.History(s.Context(), counts.HistoryHour, s.now())).Value(s)
-		return append(all, expect.Result(s.store.History(s.Context(), counts.HistoryDay, s.now())).Value(s)...)
+		all = expect.Result(s.store.Counters.History(s.Context(), counts.HistoryHour, s.now())).Value(s)
+		return append(all, expect.Result(s.store.Counters.History(s.Context(), counts.HistoryDay, s.now())).Value(s)...)
 	}
 	s.do("SET", "$activity", "wrong")
 	s.round()

@@ -33,7 +33,7 @@ func onEachClock(t *testing.T, test func(s *leaper)) {
 		c := &clock{r: r}
 		c.leap(0)
 		s := newSiteAt(t, r.Addr())
-		s.store.Redis.AddHook(c)
+		s.store.Conn.Redis.AddHook(c)
 		s.cli.AddHook(c)
 		test(&leaper{s, c.leap, false})
 	})
@@ -249,7 +249,7 @@ func TestExpiryGoesOnAfterTheGracePeriod(t *testing.T) {
 func TestLeasesCountFromNowAfterTheClockWasSetBack(t *testing.T) {
 	t.Parallel()
 	onEachClock(t, func(s *leaper) {
-		expect.Result(s.store.WorkerHeartbeat(s.Context(), presence.WorkerInfo{Name: "w", Lease: 30})).OK(s) // shorter than its claims
+		expect.Result(s.store.Presence.WorkerHeartbeat(s.Context(), presence.WorkerInfo{Name: "w", Lease: 30})).OK(s) // shorter than its claims
 		s.round()
 		bounded, byHand := define(), define()
 		bounded.Timeout, byHand.Timeout = 500, 500
@@ -294,7 +294,7 @@ func TestStartNoticesThatTheClockWasSetBack(t *testing.T) {
 		expect.Compare(s, grace.Running, ">=", s.now())
 		expect.Compare(s, grace.Open, ">=", s.now())
 		expect.Len(s, s.claimable(), 1, "claimed")
-		expect.Compare(s, expect.Result(s.store.LastServerHeartbeat(s.Context())).Value(s), "<=", s.now())
+		expect.Compare(s, expect.Result(s.store.Presence.LastServerHeartbeat(s.Context())).Value(s), "<=", s.now())
 	})
 }
 
@@ -316,7 +316,7 @@ func TestAuditFindsAScoreInTheFuture(t *testing.T) {
 // longer than those of all workers.
 func TestAuditFindsALeaseInTheFuture(t *testing.T) {
 	s := newSite(t)
-	expect.Result(s.store.WorkerHeartbeat(s.Context(), presence.WorkerInfo{Name: "w", Lease: 30})).OK(s)
+	expect.Result(s.store.Presence.WorkerHeartbeat(s.Context(), presence.WorkerInfo{Name: "w", Lease: 30})).OK(s)
 	s.open(define())
 	s.claim(300)
 	s.checkConsistent()

@@ -144,7 +144,7 @@ func TestPeriodicOfSeveralServers(t *testing.T) {
 			s.at(minute(n), n, task.PeriodicOpened, "", int64(n))
 		}
 		killed, kill := context.WithCancel(s.Context())
-		victim := New("victim", settings, disturbed{Store: s.store, after: context.Canceled}, quiet())
+		victim := NewOn("victim", settings, disturbed{Store: StoreOf(s.store), after: context.Canceled}, quiet())
 		expect.NoError(s, victim.readPeriodics(s.Context(), minute(21)))
 		kill()
 		expect.NoError(s, victim.openPeriodic(killed, minute(21))) // killed before the step
@@ -160,7 +160,7 @@ func TestPeriodicOfSeveralServers(t *testing.T) {
 			if n > 0 {
 				s.periodic("p", overlapping)
 			}
-			slow := New("slow", settings, disturbed{Store: s.store, before: change}, quiet())
+			slow := NewOn("slow", settings, disturbed{Store: StoreOf(s.store), before: change}, quiet())
 			expect.NoError(s, slow.openPeriodic(s.Context(), minute(30)))
 			expect.NoError(s, slow.openPeriodic(s.Context(), minute(31)))
 			expect.Equal(s, expect.Result(s.store.Counts(s.Context())).Value(s).Total(), 21, n)

@@ -29,10 +29,10 @@ const (
 	forgottenAtOnce = 500
 )
 
-// programs follows the audit's walk through all tasks, to find the stored programs that no task names. The walk renews
-// the last use of the programs that tasks name, and its end that of programs that stages of pipelines and periodics
-// need. Only a complete walk proves that an older program has no task.
-type programs struct {
+// keptPrograms follows the audit's walk through all tasks, to find the stored programs that no task names. The walk
+// renews the last use of the programs that tasks name, and its end that of programs that stages of pipelines and
+// periodics need. Only a complete walk proves that an older program has no task.
+type keptPrograms struct {
 	ids    []int64   // the tasks of the present part of the walk
 	began  task.Time // when the present walk began; 0 if a part of it is missing, because of an error
 	part   task.Time // the value of began if the present part succeeds
@@ -41,7 +41,7 @@ type programs struct {
 }
 
 // beginPart prepares the next part of the walk. If first is true, a new walk begins.
-func (p *programs) beginPart(now task.Time, first bool) {
+func (p *keptPrograms) beginPart(now task.Time, first bool) {
 	p.ids, p.ended = p.ids[:0], false
 	p.part, p.began = p.began, 0
 	if first {
@@ -50,7 +50,7 @@ func (p *programs) beginPart(now task.Time, first bool) {
 }
 
 // endPart records that the present part is complete. Without this call, the walk proves nothing.
-func (p *programs) endPart() {
+func (p *keptPrograms) endPart() {
 	if p.began = p.part; p.ended && p.began > 0 {
 		p.walked = p.began
 	}

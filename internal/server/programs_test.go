@@ -16,14 +16,14 @@ import (
 // storeOld stores an archive whose last use was long ago. It returns the program's source.
 func (s *site) storeOld(archive string) string {
 	s.Helper()
-	source := expect.Result(s.store.PutProgram(s.Context(), []byte(archive))).Value(s)
+	source := expect.Result(s.store.Programs.PutProgram(s.Context(), []byte(archive))).Value(s)
 	s.do("ZADD", "$programs_used", 1, strings.TrimPrefix(source, "redis:"))
 	return source
 }
 
 func (s *site) isStored(source string) bool {
 	s.Helper()
-	return expect.Result(s.store.HasProgram(s.Context(), strings.TrimPrefix(source, "redis:"))).Value(s)
+	return expect.Result(s.store.Programs.HasProgram(s.Context(), strings.TrimPrefix(source, "redis:"))).Value(s)
 }
 
 // openWith opens a task as the original TDF does, which does not renew the last use of the program.
@@ -61,8 +61,8 @@ func TestUnusedProgramsAreRemoved(t *testing.T) {
 		s.openWith(open)
 		s.do("HSET", fmt.Sprintf("$task:%d", one), "source", archived)
 		s.archive(one)
-		expect.Result(s.store.PutProgram(s.Context(), []byte("fresh"))).OK(s)
-		expect.NoError(s, s.store.PinPrograms(s.Context(), strings.TrimPrefix(pinned, "redis:")))
+		expect.Result(s.store.Programs.PutProgram(s.Context(), []byte("fresh"))).OK(s)
+		expect.NoError(s, s.store.Programs.PinPrograms(s.Context(), strings.TrimPrefix(pinned, "redis:")))
 		srv := New("new", settings, s.store, quiet())
 		s.walk(srv, 1)
 		expect.True(s, s.isStored(unused), "a program was removed before the end of the walk")
@@ -86,7 +86,7 @@ func TestUnusedBlobsAreForgotten(t *testing.T) {
 		blob := func(digit string) task.Blob { return task.Blob{SHA256: strings.Repeat(digit, 64), Bytes: 7} }
 		needed, made, unused, fresh, pending := blob("a"), blob("b"), blob("c"), blob("d"), blob("e")
 		for _, b := range []task.Blob{needed, made, unused, fresh} {
-			expect.NoError(s, s.store.RegisterBlob(s.Context(), b, "me"))
+			expect.NoError(s, s.store.Blobs.RegisterBlob(s.Context(), b, "me"))
 		}
 		s.do("HSET", fmt.Sprintf("$task:%d", s.finish(define())), "made", made.String())
 		d := define()
@@ -98,8 +98,8 @@ func TestUnusedBlobsAreForgotten(t *testing.T) {
 		srv := New("new", settings, s.store, quiet())
 		s.walk(srv, 3*wholeWalk)
 		all := []string{needed.SHA256, made.SHA256, unused.SHA256, fresh.SHA256, pending.SHA256}
-		expect.Result(s.store.LostBlobs(s.Context(), all...)).Is(s, []string{unused.SHA256, pending.SHA256})
-		expect.Result(s.store.BlobBytes(s.Context())).Is(s, map[string]int64{"me": 21})
+		expect.Result(s.store.Blobs.LostBlobs(s.Context(), all...)).Is(s, []string{unused.SHA256, pending.SHA256})
+		expect.Result(s.store.Blobs.BlobBytes(s.Context())).Is(s, map[string]int64{"me": 21})
 		d.Blobs = []string{fresh.String(), unused.String()}
 		expect.Result(s.store.OpenAll(s.Context(), "opener", "", d)).Fails(s, unused.SHA256)
 		s.checkConsistent()
@@ -112,13 +112,13 @@ func TestBlobsOfRoundsStay(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(s *site) {
 		made := task.Blob{SHA256: strings.Repeat("b", 64), Bytes: 7}
-		expect.NoError(s, s.store.RegisterBlob(s.Context(), made, "me"))
+		expect.NoError(s, s.store.Blobs.RegisterBlob(s.Context(), made, "me"))
 		srv := New("new", settings, s.store, quiet())
 		now := expect.Result(s.store.Now(s.Context())).Value(s)
-		srv.audit.programs = programs{walked: now.Add(-1)}
+		srv.audit.programs = keptPrograms{walked: now.Add(-1)}
 		s.do("ZADD", "$blobs_used", now.Add(-task.BlobKeep-0.5).String(), made.SHA256)
 		expect.NoError(s, srv.keepPrograms(s.Context(), now, rules.Grace{}))
-		expect.Result(s.store.LostBlobs(s.Context(), made.SHA256)).Is(s, nil)
+		expect.Result(s.store.Blobs.LostBlobs(s.Context(), made.SHA256)).Is(s, nil)
 	})
 }
 
@@ -126,7 +126,7 @@ var errRead = errors.New("a read that fails")
 
 // failingReads is a store in which reads of sources fail.
 type failingReads struct {
-	*redisstate.Store
+	Store
 	fails int // how many more reads fail
 }
 
@@ -145,8 +145,8 @@ func TestAWalkWithAnErrorRemovesNoProgram(t *testing.T) {
 	source := s.storeOld("of a task")
 	s.openWith(source)
 	unused := s.storeOld("unused")
-	store := &failingReads{Store: s.store, fails: 1}
-	srv := New("new", settings, store, quiet())
+	store := &failingReads{Store: StoreOf(s.store), fails: 1}
+	srv := NewOn("new", settings, store, quiet())
 	s.walk(srv, wholeWalk)
 	expect.True(s, s.isStored(source), "a program was removed after an incomplete walk")
 	expect.True(s, s.isStored(unused), "a program was removed after an incomplete walk")
@@ -189,7 +189,7 @@ func TestUnusedProgramsAfterALeap(t *testing.T) {
 // Only a walk without a missing part counts as complete.
 func TestCompleteWalks(t *testing.T) {
 	t.Parallel()
-	var p programs
+	var p keptPrograms
 	for _, part := range []struct {
 		at                 task.Time
 		first, fails, ends bool

@@ -10,10 +10,15 @@ import (
 	"github.com/tdf-framework/tdf/internal/rules"
 	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate"
+	"github.com/tdf-framework/tdf/redisstate/blobs"
 	"github.com/tdf-framework/tdf/redisstate/conn"
+	"github.com/tdf-framework/tdf/redisstate/counts"
+	"github.com/tdf-framework/tdf/redisstate/limits"
+	"github.com/tdf-framework/tdf/redisstate/presence"
+	"github.com/tdf-framework/tdf/redisstate/programs"
 )
 
-// Store lists the methods of the redisstate store that a server uses.
+// Store lists the methods of a redisstate store and its parts that a server uses.
 type Store interface {
 	settleStore
 	auditStore
@@ -29,6 +34,19 @@ type Store interface {
 	NextDue(ctx context.Context) (next, now task.Time, err error)
 	ServerHeartbeat(ctx context.Context, name string, now task.Time) error
 	WakeServer() *conn.Waker
+}
+
+// StoreOf returns what a server uses of a store.
+func StoreOf(s *redisstate.Store) Store {
+	return struct {
+		*redisstate.Store
+		link
+		blobs.Blobs
+		*counts.Counters
+		*limits.Limiter
+		*presence.Presence
+		*programs.Archives
+	}{s, s.Conn, s.Blobs, s.Counters, &s.Limits, s.Presence, s.Programs}
 }
 
 // A Server settles the tasks of one namespace.
@@ -61,7 +79,12 @@ func WithClock(now func() time.Time) Option {
 }
 
 // New returns a server. Its name identifies it in logs and in $ns:servers.
-func New(name string, cfg config.Server, store Store, log *slog.Logger, options ...Option) *Server {
+func New(name string, cfg config.Server, store *redisstate.Store, log *slog.Logger, options ...Option) *Server {
+	return NewOn(name, cfg, StoreOf(store), log, options...)
+}
+
+// NewOn is [New] for a store that replaces some of the methods.
+func NewOn(name string, cfg config.Server, store Store, log *slog.Logger, options ...Option) *Server {
 	s := &Server{name: name, cfg: cfg, store: store, log: log, clock: time.Now}
 	s.watch = watch{store: store, grace: task.For(cfg.OutageGrace), log: log, clock: time.Now}
 	s.audit = audit{store: store, grace: auditGrace, suspects: map[int64]suspicion{}}

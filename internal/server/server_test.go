@@ -136,7 +136,7 @@ func TestServerIsWoken(t *testing.T) {
 	server := New("server", config.Server{RoundDuration: time.Hour}, s.store, quiet())
 	go func() { ended <- server.Run(ctx) }()
 	expect.Eventually(s, "the server's first heartbeat", func() bool {
-		last := expect.Result(s.store.LastServerHeartbeat(ctx)).Value(s)
+		last := expect.Result(s.store.Presence.LastServerHeartbeat(ctx)).Value(s)
 		return last > 0
 	})
 	brief := define()
@@ -162,7 +162,7 @@ func TestHeartbeatsWithinARound(t *testing.T) {
 	go func() { ended <- server.Run(ctx) }()
 	var heartbeats []task.Time
 	expect.Eventually(t, "a second heartbeat", func() bool {
-		last := expect.Result(s.store.LastServerHeartbeat(ctx)).Value(t)
+		last := expect.Result(s.store.Presence.LastServerHeartbeat(ctx)).Value(t)
 		if last > 0 && !slices.Contains(heartbeats, last) {
 			heartbeats = append(heartbeats, last)
 		}

@@ -80,7 +80,7 @@ func TestNewWaitingTasksStopNoRemoval(t *testing.T) {
 	d.KeepFinished = 1e-6
 	s.failAll(s.open(d))
 	s.open(define())
-	s.server.store = &streamStore{s.store, s}
+	s.server.store = &streamStore{StoreOf(s.store), s}
 	s.round()
 	expect.True(t, s.isGone(1), "task 1 is still there")
 }
@@ -174,7 +174,7 @@ func TestHeartbeatsDuringTheWork(t *testing.T) {
 		return time.Unix(0, 0).Add(time.Duration(read) * heartbeatPause / 2)
 	}
 	for _, name := range []string{"link", "settle", "audit", "look", "end"} {
-		slow, before := &beatStore{Store: s.store}, read
+		slow, before := &beatStore{Store: StoreOf(s.store)}, read
 		s.server.store = slow
 		expect.NoError(t, work[name](s.server.beating(t.Context())))
 		expect.NotEqual(t, slow.beats, 0, name)

@@ -10,16 +10,21 @@ import (
 	"github.com/tdf-framework/tdf/redisstate/conn"
 )
 
-type watchStore interface {
+// link is what a server asks of the connection to Redis.
+type link interface {
 	Replication(info conn.Info) conn.Replication
-	Now(ctx context.Context) (task.Time, error)
 	Info(ctx context.Context, sections ...string) (conn.Info, error)
+	Outages() int64
+	Dials() int64
+}
+
+type watchStore interface {
+	link
+	Now(ctx context.Context) (task.Time, error)
 	LastServerHeartbeat(ctx context.Context) (task.Time, error)
 	LongestLease(ctx context.Context, now task.Time) (task.Seconds, error)
 	Grace(ctx context.Context) (rules.Grace, error)
 	SetGrace(ctx context.Context, g rules.Grace) error
-	Outages() int64
-	Dials() int64
 }
 
 // watch begins grace periods after three kinds of events: Redis was away or restarted, Redis's clock leapt, or no

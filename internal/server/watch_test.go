@@ -55,7 +55,7 @@ func (s *site) endGrace() {
 // grace returns the grace period in Redis.
 func (s *site) grace() rules.Grace {
 	s.Helper()
-	return expect.Result(s.store.Grace(s.Context())).Value(s)
+	return expect.Result(s.store.Presence.Grace(s.Context())).Value(s)
 }
 
 // settlesAll ends the grace period, and checks that a round then settles the tasks of openThreeOverdue.
@@ -94,7 +94,7 @@ func TestGraceAfterTimeWithoutServer(t *testing.T) {
 func TestGraceIsAtLeastTheLongestLease(t *testing.T) {
 	s := newSite(t)
 	s.do("ZADD", "$servers", (s.now() - 60).String(), "before")
-	expect.Result(s.store.WorkerHeartbeat(s.Context(), presence.WorkerInfo{Name: "w", Lease: 10 * outageGrace})).OK(s)
+	expect.Result(s.store.Presence.WorkerHeartbeat(s.Context(), presence.WorkerInfo{Name: "w", Lease: 10 * outageGrace})).OK(s)
 	before := s.now()
 	s.round()
 	end := s.grace().Running
@@ -261,7 +261,7 @@ func TestGraceOfAnotherServerIsKept(t *testing.T) {
 	s := newSite(t)
 	s.round()
 	s.openThreeOverdue()
-	expect.NoError(s, s.store.SetGrace(s.Context(), rules.Grace{Running: s.now().Add(outageGrace)}))
+	expect.NoError(s, s.store.Presence.SetGrace(s.Context(), rules.Grace{Running: s.now().Add(outageGrace)}))
 	s.settlesNothing("another server began a grace period")
 	s.settlesAll()
 }
@@ -291,7 +291,7 @@ func TestGraceAfterRedisWasAway(t *testing.T) {
 	proxy.Cut()
 	done := make(chan Done)
 	go func() { done <- s.round() }()
-	expect.Eventually(t, "the round has noticed the outage", func() bool { return s.store.Outages() > 0 })
+	expect.Eventually(t, "the round has noticed the outage", func() bool { return s.store.Conn.Outages() > 0 })
 	proxy.Resume()
 	expect.Equal(t, (<-done).Total(), 0, "after an outage of Redis, the round did")
 	s.settlesAll()

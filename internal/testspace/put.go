@@ -21,7 +21,7 @@ func PutTasks(t testing.TB, s *redisstate.Store, tasks map[int64]task.Hash) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = s.Redis.Pipelined(t.Context(), func(p redis.Pipeliner) error {
+	_, err = s.Conn.Redis.Pipelined(t.Context(), func(p redis.Pipeliner) error {
 		for id, h := range tasks {
 			one, _ := task.ParseTask(id, h)
 			m := rules.Placement{ID: id, Task: one}.Reindex("put")

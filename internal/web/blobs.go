@@ -105,7 +105,7 @@ func (a *api) storeBlob(ctx context.Context, c *call, in *blobPart) (*out[stored
 			return nil, err
 		}
 	}
-	have, err := blob.Direct{Dir: a.Blobs, Registry: store, Token: owner}.WriteBlob(ctx, b, in.From, in.RawBody)
+	have, err := blob.Direct{Dir: a.Blobs, Registry: store.Blobs, Token: owner}.WriteBlob(ctx, b, in.From, in.RawBody)
 	if have == b.Bytes {
 		a.shares.end(owner, b, err == nil)
 	}
@@ -142,7 +142,7 @@ func (s *blobShares) begin(ctx context.Context, store *redisstate.Store, dir *bl
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.whole == nil || time.Since(s.read) > sharesLife {
-		whole, err := store.BlobBytes(ctx)
+		whole, err := store.Blobs.BlobBytes(ctx)
 		if err != nil {
 			return err
 		}

@@ -107,7 +107,7 @@ func TestPrograms(t *testing.T) {
 
 	of := managing.Of(s.manager).Store
 	large := redis.Z{Member: strings.Repeat("0", 64), Score: program.MaxOfSubmitters - float64(stored.Bytes) + 1}
-	expect.NoError(t, of.Redis.ZAdd(t.Context(), of.Keys.Programs(), large).Err())
+	expect.NoError(t, of.Conn.Redis.ZAdd(t.Context(), of.Keys.Programs(), large).Err())
 	full := s.as(access.Submitter, 507, "POST", base+"/programs", archive, "Content-Type: application/x-tar")
 	expect.Contains(t, full.text, "more than 1 GiB")
 	s.as(access.Operator, 200, "POST", base+"/programs", archive, "Content-Type: application/x-tar")
@@ -125,7 +125,7 @@ func TestShareOfPrograms(t *testing.T) {
 		return strings.TrimPrefix(webtest.Decode[storedNow](t, got.text).Source, "redis:")
 	}
 	sum := store(s.tokens[access.Submitter], "a", 200)
-	expect.NoError(t, of.Redis.ZAdd(t.Context(), of.Keys.Programs(), redis.Z{Member: sum, Score: program.MaxOfSubmitters / 2}).Err())
+	expect.NoError(t, of.Conn.Redis.ZAdd(t.Context(), of.Keys.Programs(), redis.Z{Member: sum, Score: program.MaxOfSubmitters / 2}).Err())
 	store(s.tokens[access.Submitter], "b", 507)
 	store(s.tokens[access.Operator], "c", 200)
 	store(other, "b", 200)
@@ -159,7 +159,7 @@ func TestShareOfRequirements(t *testing.T) {
 	for i := range 2499 {
 		others = append(others, redis.Z{Member: fmt.Sprint("tags=", i), Score: 9e9})
 	}
-	expect.NoError(t, of.Redis.ZAdd(t.Context(), of.Keys.RequirementsOf("submitter"), others...).Err())
+	expect.NoError(t, of.Conn.Redis.ZAdd(t.Context(), of.Keys.RequirementsOf("submitter"), others...).Err())
 	before := fmt.Sprint(s.world())
 	other := strings.Replace(one, `"a"`, `"b"`, 1)
 	for _, c := range [][2]string{

@@ -393,7 +393,7 @@ func TestProgramsOfClaims(t *testing.T) {
 	s := newSite(t, Options{})
 	archive := strings.Repeat("an archive\x00\xff", 200_000) // several parts
 	stored := func(archive string) (source, sum string) {
-		source = expect.Result(managing.Of(s.manager).Store.PutProgram(t.Context(), []byte(archive))).Value(t)
+		source = expect.Result(managing.Of(s.manager).Store.Programs.PutProgram(t.Context(), []byte(archive))).Value(t)
 		return source, task.StoredProgram(source)
 	}
 	source, sum := stored(archive)

@@ -51,15 +51,15 @@ func TestNamesOfWorkers(t *testing.T) {
 	expect.Equal(t, got.Header.Get("Retry-After"), "", "of a living worker")
 	store := managing.Of(s.manager).Store
 	now := expect.Result(store.Now(t.Context())).Value(t)
-	expect.NoError(t, store.SetGrace(t.Context(), rules.Grace{Running: now.Add(1e6)}))
+	expect.NoError(t, store.Presence.SetGrace(t.Context(), rules.Grace{Running: now.Add(1e6)}))
 	seen := func(at task.Time) {
-		expect.NoError(t, store.Redis.HSet(t.Context(), store.Keys.Worker("worker/w"), "seen", at.String()).Err())
+		expect.NoError(t, store.Conn.Redis.HSet(t.Context(), store.Keys.Worker("worker/w"), "seen", at.String()).Err())
 	}
 	seen(now.Add(-1e6))
 	got = s.call(w.token, "POST", base+"/work", `{"name":"w"}`)
 	expect.Equal(t, got.StatusCode, 409)
 	expect.NotEqual(t, got.Header.Get("Retry-After"), "", "in a grace period")
-	expect.NoError(t, store.SetGrace(t.Context(), rules.Grace{}))
+	expect.NoError(t, store.Presence.SetGrace(t.Context(), rules.Grace{}))
 	seen(now)
 	expect.True(t, s.begin(other, "w", "").session != w.session, "another token has names of its own")
 	for range 2 { // a registration can be repeated with its key
@@ -76,7 +76,7 @@ func TestNamesOfWorkers(t *testing.T) {
 	w.refused(410, "heartbeat", "{}")
 	// A call that ended before it had given up the claims of the first start is repeated.
 	boot := strings.TrimPrefix(broker.SessionFor(&access.Token{Name: "worker"}, "w", "second"), "w.")
-	_, _, err := managing.Of(s.manager).Store.Register(t.Context(), presence.WorkerInfo{Name: "worker/w", Boot: boot, Lease: 60})
+	_, _, err := managing.Of(s.manager).Store.Presence.Register(t.Context(), presence.WorkerInfo{Name: "worker/w", Boot: boot, Lease: 60})
 	expect.NoError(t, err)
 	got = s.call(w.token, "POST", base+"/work", `{"name":"w"}`, "Idempotency-Key: second")
 	second := webtest.Decode[broker.Registered](t, got.text)

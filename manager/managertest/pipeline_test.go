@@ -104,10 +104,10 @@ func (f *faultyRun) crash(t *testing.T, x *Tester, n int) (crashed bool) {
 
 // endLeases does what 30 s do in production: it ends the leases of managers that crashed. A test's clock jumps, so there they hold.
 func (x *Tester) endLeases(t *testing.T) {
-	all, err := x.world.store.Handlings(t.Context(), x.world.now)
+	all, err := x.world.store.Callbacks.Handlings(t.Context(), x.world.now)
 	expect.NoError(t, err)
 	for _, h := range all {
-		expect.NoError(t, x.world.store.EndHandlings(t.Context(), h.ID))
+		expect.NoError(t, x.world.store.Callbacks.EndHandlings(t.Context(), h.ID))
 	}
 }
 

@@ -89,7 +89,7 @@ func (w *world) begin(claims []redisstate.Claim) error {
 
 // everything returns an offer for the tasks of all requirements. A test has workers for all queues, tags and handlers.
 func (w *world) everything() (*class.Offer, error) {
-	known, err := w.store.Requirements(w.ctx, 0)
+	known, err := w.store.Counters.Requirements(w.ctx, 0)
 	offer := class.Offer{Programs: true, Anything: true}
 	for _, p := range known {
 		if !p.Known {

@@ -240,7 +240,7 @@ func (w *waiter) why(t *task.Task) string {
 
 // obstacles says what keeps an open task from its start.
 func (w *world) obstacles(t *task.Task) (all []string, err error) {
-	paused, err := w.store.Paused(w.ctx)
+	paused, err := w.store.Limits.Paused(w.ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -249,7 +249,7 @@ func (w *world) obstacles(t *task.Task) (all []string, err error) {
 			all = append(all, "pause: "+p.Text()+", by "+p.By)
 		}
 	}
-	limits, err := w.store.LimitUses(w.ctx, t.LimitKey) // the key "" has no limit
+	limits, err := w.store.Limits.LimitUses(w.ctx, t.LimitKey) // the key "" has no limit
 	if err != nil {
 		return nil, err
 	}

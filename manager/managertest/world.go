@@ -67,14 +67,15 @@ func newWorld(t T, namespace string) *world {
 	w.set(begin)
 	w.store = w.connect(namespace)
 	clock := server.WithClock(func() time.Time { return w.now.Std() })
-	w.server = server.New("server", config.Server{}, steady{w.store}, slog.New(slog.DiscardHandler), clock)
+	store, silent := steady{server.StoreOf(w.store)}, slog.New(slog.DiscardHandler)
+	w.server = server.NewOn("server", config.Server{}, store, silent, clock)
 	w.check(w.step()) // sends a heartbeat of the server, so that managers see it
 	return w
 }
 
 // A steady store never reports a restart of Redis. Without it, the server would take each new connection for a restart,
 // because an embedded Redis has no run id.
-type steady struct{ *redisstate.Store }
+type steady struct{ server.Store }
 
 // Dials returns 0, as if there were no new connections.
 func (steady) Dials() int64 { return 0 }

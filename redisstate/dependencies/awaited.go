@@ -27,7 +27,7 @@ const readAwaited = "read the groups that tasks wait for"
 // most the given number of dependents of each group.
 func MostAwaited(ctx context.Context, s *redisstate.Store, groups, dependents int64) ([]AwaitedGroup, error) {
 	var names *redis.StringSliceCmd
-	err := s.Pipeline(ctx, readAwaited, func(p redis.Pipeliner) {
+	err := s.Conn.Pipeline(ctx, readAwaited, func(p redis.Pipeliner) {
 		names = p.ZRevRange(ctx, s.Keys.AwaitedGroups(), 0,
 			groups-1)
 	})

@@ -47,7 +47,7 @@ var nameRows = []row{
 		first := s.open()
 		w := s.starts("w")
 		r := s.claim(w)
-		expect.True(s, expect.Result(s.store.Drain(s.Context(), s.registered("w"), "me")).Value(s), "drained")
+		expect.True(s, expect.Result(s.store.Presence.Drain(s.Context(), s.registered("w"), "me")).Value(s), "drained")
 		expect.True(s, w.beat(), "the worker learns it")
 		l, asks := w.(*local)
 		expect.Eventually(s, "the worker has read the answer", func() bool {
@@ -108,7 +108,7 @@ func (s *scene) registered(name string) string {
 // registration returns what Redis has about a worker.
 func (s *scene) registration(name string) presence.WorkerStatus {
 	s.Helper()
-	w, known, _, err := s.store.Worker(s.Context(), s.registered(name))
+	w, known, _, err := s.store.Presence.Worker(s.Context(), s.registered(name))
 	expect.NoError(s, err)
 	expect.True(s, known, "worker", name)
 	return w

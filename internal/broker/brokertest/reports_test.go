@@ -88,7 +88,7 @@ var reportRows = []row{
 		id := s.open(once)
 		offer := class.Offer{Queues: []class.QueueShare{{Queue: queue}}, Handlers: []string{"p"}, Programs: true}
 		good := presence.WorkerInfo{Name: "good", Boot: "b", State: presence.WorkerWorking, Lease: 3600, Offer: offer}
-		_, _, err := s.store.TakeName(s.Context(), good, presence.PriorOwner{})
+		_, _, err := s.store.Presence.TakeName(s.Context(), good, presence.PriorOwner{})
 		expect.NoError(s, err)
 		for i := range 4 {
 			_, r := s.begin(fmt.Sprint("w", i))

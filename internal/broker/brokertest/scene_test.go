@@ -147,10 +147,10 @@ func (s *scene) startsElsewhere(id int64) {
 	s.Helper()
 	for _, key := range []string{s.store.Keys.List(task.Open), s.store.Keys.Later()} {
 		due := redis.Z{Score: float64(s.now() - 1), Member: id}
-		expect.NoError(s, s.store.Redis.ZAddXX(s.Context(), key, due).Err())
+		expect.NoError(s, s.store.Conn.Redis.ZAddXX(s.Context(), key, due).Err())
 	}
 	s.round()
-	expect.NoError(s, s.store.Started(s.Context(), s.task(id).SourceName()))
+	expect.NoError(s, s.store.Limits.Started(s.Context(), s.task(id).SourceName()))
 }
 
 // round makes a round of the server.
@@ -169,7 +169,7 @@ func (s *scene) now() task.Time {
 func (s *scene) silence() {
 	s.Helper()
 	ctx, now := s.Context(), s.now()
-	for _, w := range expect.Result(s.store.Workers(ctx)).Value(s) {
+	for _, w := range expect.Result(s.store.Presence.Workers(ctx)).Value(s) {
 		seen := now.Add(-w.Lease - 1)
 		s.set(s.store.Keys.Worker(w.Name), "seen", seen)
 		expect.NoError(s, s.redis.ZAdd(ctx, s.store.Keys.Workers(), redis.Z{Score: float64(seen), Member: w.Name}).Err())

@@ -54,9 +54,9 @@ func (s *simulation) join(name, queue string) {
 	s.Helper()
 	offer := class.Offer{Queues: []class.QueueShare{{Queue: queue}}, Programs: true}
 	w := presence.WorkerInfo{Name: name, Boot: "b", Lease: 36000, State: presence.WorkerWorking, Slots: 8, Offer: offer}
-	_, _, err := s.store.TakeName(s.Context(), w, presence.PriorOwner{})
+	_, _, err := s.store.Presence.TakeName(s.Context(), w, presence.PriorOwner{})
 	expect.NoError(s, err)
-	s.workers[name] = broker.NewDirect(s.store, name, offer, 36000)
+	s.workers[name] = broker.NewDirect(broker.WholeOf(s.store), name, offer, 36000)
 }
 
 func (s *simulation) open(n int, program string, priority int) []int64 {
@@ -117,7 +117,7 @@ func (s *simulation) in(state task.State) int64 {
 
 func (s *simulation) isHeld() bool {
 	s.Helper()
-	return len(expect.Result(s.store.HeldSources(s.Context())).Value(s)) > 0
+	return len(expect.Result(s.store.Limits.HeldSources(s.Context())).Value(s)) > 0
 }
 
 // A broken worker costs tasks nothing while a sound one runs them.
@@ -201,7 +201,7 @@ func TestAHoldWithoutTrialsEnds(t *testing.T) {
 		s.second()
 		expect.Equal(t, s.in(task.Succeeded)+s.in(task.Failed), int64(n))
 		for _, key := range []string{"held", "paused"} {
-			exists := expect.Result(s.store.Redis.Exists(t.Context(), s.store.Keys.Key(key)).Result()).Value(t)
+			exists := expect.Result(s.store.Conn.Redis.Exists(t.Context(), s.store.Keys.Key(key)).Result()).Value(t)
 			expect.Equal(t, exists, int64(0), key, n)
 		}
 	}
@@ -225,7 +225,7 @@ func TestTrialsOnOtherWorkers(t *testing.T) {
 	stored := expect.Result(s.store.ReadOne(t.Context(), unserved, redisstate.Want{Fields: redisstate.Facts})).Value(t)
 	expect.NotEqual(t, stored.Task.HeldFor(), "")
 	key := s.store.Keys.Worker("gone")
-	expect.NoError(t, s.store.Redis.HSet(t.Context(), key, "state", presence.WorkerGone).Err())
+	expect.NoError(t, s.store.Conn.Redis.HSet(t.Context(), key, "state", presence.WorkerGone).Err())
 	var workers []string
 	for range 10 {
 		s.second()

@@ -83,7 +83,7 @@ func Read(stored notices.Stored) (n Notice, err error) {
 // List returns the notices that Redis keeps, the newest ones first, and at most the given number. It leaves out those
 // that it cannot read; the error names them, and wraps [ErrUnreadable].
 func List(ctx context.Context, s *redisstate.Store, most int) ([]Notice, error) {
-	stored, err := s.Notices(ctx, most)
+	stored, err := s.Notices.Notices(ctx, most)
 	if err != nil {
 		return nil, err
 	}

@@ -203,9 +203,9 @@ func TestRetryOfAGroupInTheBrowser(t *testing.T) {
 func TestDrainInTheBrowser(t *testing.T) {
 	s := newSite(t, web.Options{})
 	w := presence.WorkerInfo{Name: "lab 1/a", Host: "lab", Lease: 3600, State: "working", Slots: 2}
-	expect.Result(s.store.WorkerHeartbeat(t.Context(), w)).OK(t)
+	expect.Result(s.store.Presence.WorkerHeartbeat(t.Context(), w)).OK(t)
 	drained := func() bool {
-		by, err := s.store.WorkerHeartbeat(t.Context(), w)
+		by, err := s.store.Presence.WorkerHeartbeat(t.Context(), w)
 		return err == nil && by != ""
 	}
 	const drain, resume = `button[aria-label="Drain lab 1/a"]`, `button[aria-label="Resume lab 1/a"]`

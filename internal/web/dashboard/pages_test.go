@@ -79,7 +79,7 @@ func (s *site) addWorkers(names ...string) {
 	ctx := s.Context()
 	for _, name := range names {
 		w := presence.WorkerInfo{Name: name, Boot: name, Lease: 3600, State: "working", Slots: 3, Runs: []int64{3}}
-		expect.Result(s.store.WorkerHeartbeat(ctx, w)).OK(s)
+		expect.Result(s.store.Presence.WorkerHeartbeat(ctx, w)).OK(s)
 	}
 }
 
@@ -90,7 +90,7 @@ func (s *site) addNotices(texts ...string) {
 	for i, text := range texts {
 		all = append(all, notices.Sighting{Mark: fmt.Sprint("test ", i), After: "1", Notice: text})
 	}
-	expect.MustEqual(s, expect.Result(s.store.See(s.Context(), all...)).Value(s), len(texts))
+	expect.MustEqual(s, expect.Result(s.store.Notices.See(s.Context(), all...)).Value(s), len(texts))
 }
 
 // The page of the notices shows the newest ones, how their delivery has ended, and which cannot be read. It stays small.

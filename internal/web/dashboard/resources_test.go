@@ -19,7 +19,7 @@ func TestResources(t *testing.T) {
 		Name: "w", Boot: "w", Lease: 3600, State: "working", Slots: 8, Offer: class.Offer{Resources: amounts("cpus=8 gpus=2 memory=16G")},
 		Used: amounts("cpus=2.5 memory=2G"),
 	}
-	expect.Result(s.store.WorkerHeartbeat(t.Context(), w)).OK(t)
+	expect.Result(s.store.Presence.WorkerHeartbeat(t.Context(), w)).OK(t)
 	d := testspace.Define("p", "rsync:/p/run.sh", "")
 	d.Resources = "gpus=1 or cpus=16"
 	expect.Result(s.manager.Open(t.Context(), d)).OK(t)

@@ -71,7 +71,7 @@ func TestBulkChange(t *testing.T) {
 	one := testspace.Read(t, s.store, 2)
 	expect.Equal(t, one.Priority, 7)
 	expect.Equal(t, one.Timeout, 7200)
-	expect.NoError(t, s.store.Redis.HSet(t.Context(), s.store.Keys.Task(2), "input_replaced", "1").Err())
+	expect.NoError(t, s.store.Conn.Redis.HSet(t.Context(), s.store.Keys.Task(2), "input_replaced", "1").Err())
 	expect.Contains(t, b.page("/ui/tasks/2", 200), "the parameters in the meta are those of an earlier input")
 	got = b.post("/ui/tasks/do", form("cancel", "id=1&id=2-3", "3"))
 	expect.Equal(t, got.StatusCode, 200)

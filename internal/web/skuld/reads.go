@@ -76,7 +76,7 @@ type inQueue struct {
 // countQueue counts the tasks of a queue that can be claimed, now or when their time has come.
 func (a *app) countQueue(ctx context.Context, c *wire.Call, in *inQueue) (any, error) {
 	p := class.Requirement{Queue: cmp.Or(in.Queue, class.DefaultQueue), Handler: program}
-	n, err := a.store.OpenWith(ctx, p)
+	n, err := a.store.Counters.OpenWith(ctx, p)
 	return counted{n}, err
 }
 

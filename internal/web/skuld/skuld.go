@@ -60,7 +60,7 @@ type writing struct {
 
 // confirmed returns a context for the writes of a call, and what then has the number of replicas that confirm them.
 func (a *app) confirmed(ctx context.Context, w writing) (context.Context, *conn.Replicas, error) {
-	r, err := a.store.AtMost(ctx, w.W-copies)
+	r, err := a.store.Conn.AtMost(ctx, w.W-copies)
 	return conn.WithReplicas(ctx, r), r, err
 }
 

@@ -331,7 +331,7 @@ func TestUpdates(t *testing.T) {
 	id = s.enqueue(`"queue":"q"`)
 	s.claim("q")
 	st := managing.Of(s.manager).Store
-	p := st.Redis.Pipeline()
+	p := st.Conn.Redis.Pipeline()
 	for n := 1; n <= 10_000; n++ {
 		p.XAdd(t.Context(), &redis.XAddArgs{Stream: st.Keys.UpdatesPrefix() + "2", ID: fmt.Sprint("0-", n), Values: []string{"line", "old"}})
 	}

@@ -65,7 +65,7 @@ func siteIn(t testing.TB, cfg config.Manager) *site {
 	t.Helper()
 	m := testspace.Manager(t, cfg)
 	s := &site{TB: t, cfg: cfg, manager: m, store: managing.Of(m).Store, redis: testspace.Client(t, cfg)}
-	s.store.KeepCounts()
+	s.store.Counters.KeepCounts()
 	i := taskmaster.New(m, taskmaster.Options{Prefix: "/", Stale: 2 * time.Minute, Dead: 5 * time.Minute, Timeout: time.Hour, Log: testspace.Silent})
 	s.handler = web.New(m, web.Options{Interfaces: []wire.Interface{i}, Timeout: time.Hour})
 	s.server = server.New("server", config.Server{}, s.store, testspace.Silent)
@@ -172,7 +172,7 @@ func (s *site) register(worker, queue, more string) {
 // name returns the name of a worker in Redis.
 func (s *site) name(worker string) string {
 	s.Helper()
-	all := expect.Result(s.store.Workers(s.Context())).Value(s)
+	all := expect.Result(s.store.Presence.Workers(s.Context())).Value(s)
 	i := slices.IndexFunc(all, func(w presence.WorkerStatus) bool { return strings.HasSuffix(w.Name, "/"+worker) })
 	expect.MustTrue(s, i >= 0, "no worker", worker)
 	return all[i].Name

@@ -137,11 +137,11 @@ func (a *app) activities(ctx context.Context, most int) ([]counts.Activity, erro
 	a.counting.Lock()
 	defer a.counting.Unlock()
 	silent := now.Add(-task.For(a.Dead))
-	if err := a.store.CountDead(ctx, a.counted, silent, isOurs); err != nil {
+	if err := a.store.Presence.CountDead(ctx, a.counted, silent, isOurs); err != nil {
 		return nil, err
 	}
 	a.counted = silent
-	return a.store.Activity(ctx, &counts.ActivityCounter{}, most)
+	return a.store.Counters.Activity(ctx, &counts.ActivityCounter{}, most)
 }
 
 // prometheus answers with all metrics in the text format of Prometheus.

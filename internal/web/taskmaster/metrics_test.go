@@ -119,7 +119,7 @@ func TestDeathsAreCountedOnce(t *testing.T) {
 func TestMetricsBesideAServer(t *testing.T) {
 	s := newSite(t)
 	store := testspace.Connect(t, s.cfg)
-	store.KeepCounts()
+	store.Counters.KeepCounts()
 	ctx, end := context.WithCancel(t.Context())
 	var running sync.WaitGroup
 	running.Go(func() {

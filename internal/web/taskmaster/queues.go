@@ -36,11 +36,11 @@ func (a *app) queues(ctx context.Context, _ *wire.Call) (*wire.Answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	activities, err := a.store.Activity(ctx, &counts.ActivityCounter{}, mostQueues)
+	activities, err := a.store.Counters.Activity(ctx, &counts.ActivityCounter{}, mostQueues)
 	if err != nil {
 		return nil, err
 	}
-	open, err := a.store.QueueCounts(ctx)
+	open, err := a.store.Counters.QueueCounts(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -109,7 +109,7 @@ func (a *app) hand(ctx context.Context, w worker, k *broker.Claiming) (claimAnsw
 	if len(runs) == 0 {
 		return out, nil
 	}
-	if err := a.store.Hold(ctx, w.name, a.keepNotes(), runs...); err != nil {
+	if err := a.store.Presence.Hold(ctx, w.name, a.keepNotes(), runs...); err != nil {
 		return out, err
 	}
 	attempts := map[int64]int{}
@@ -195,7 +195,7 @@ func (a *app) report(ctx context.Context, c *wire.Call, of func(*completion) bro
 	if err := a.verify(ctx, &report); err != nil {
 		return nil, err
 	}
-	if err := a.store.LetGo(ctx, w.name, presence.Run(report.Run)); err != nil {
+	if err := a.store.Presence.LetGo(ctx, w.name, presence.Run(report.Run)); err != nil {
 		a.Log.Debug("a run that has ended is renewed once more", "task", id, "error", err)
 	}
 	return wire.Empty(http.StatusNoContent), nil

@@ -119,7 +119,7 @@ func (a *app) signUp(ctx context.Context, w worker, r *registration) error {
 		return task.NewError(task.CodeTaken, taken.Error())
 	}
 	if err == nil {
-		a.store.CountRegistration(r.QueueName)
+		a.store.Presence.CountRegistration(r.QueueName)
 	}
 	return err
 }
@@ -130,7 +130,7 @@ func (a *app) heartbeat(ctx context.Context, c *wire.Call) (*wire.Answer, error)
 	if err != nil {
 		return nil, err
 	}
-	of, known, now, err := a.store.Worker(ctx, w.name)
+	of, known, now, err := a.store.Presence.Worker(ctx, w.name)
 	alive := known && a.stateOf(&of, now) != deadWorker
 	if err == nil && alive {
 		_, alive, err = a.beat(ctx, w)
@@ -150,7 +150,7 @@ func (a *app) keepNotes() task.Seconds { return 2 * task.For(a.Dead) }
 // beat sends the heartbeat of a worker, and renews the leases of its tasks. It returns how many tasks the worker holds,
 // and whether it is known.
 func (a *app) beat(ctx context.Context, w worker) (held int, known bool, err error) {
-	noted, err := a.store.Held(ctx, w.name)
+	noted, err := a.store.Presence.Held(ctx, w.name)
 	if err != nil {
 		return 0, false, err
 	}
@@ -175,10 +175,10 @@ func (a *app) beat(ctx context.Context, w worker) (held int, known bool, err err
 			ended = append(ended, runs[lost.ID])
 		}
 	}
-	if err := a.store.LetGo(ctx, w.name, ended...); err != nil {
+	if err := a.store.Presence.LetGo(ctx, w.name, ended...); err != nil {
 		return 0, true, err
 	}
-	return len(noted) - len(ended), true, a.store.Hold(ctx, w.name, a.keepNotes())
+	return len(noted) - len(ended), true, a.store.Presence.Hold(ctx, w.name, a.keepNotes())
 }
 
 // newest returns the newest run of each task, by the id of the task, and the others, which have ended.
@@ -246,7 +246,7 @@ func (a *app) workers(ctx context.Context, _ *wire.Call) (*wire.Answer, error) {
 
 // known returns the workers that have a handler for the tasks of the interface, and the time by Redis's clock.
 func (a *app) known(ctx context.Context) ([]presence.WorkerStatus, task.Time, error) {
-	all, err := a.store.Workers(ctx)
+	all, err := a.store.Presence.Workers(ctx)
 	if err != nil {
 		return nil, 0, err
 	}

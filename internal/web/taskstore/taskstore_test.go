@@ -244,7 +244,7 @@ func TestListsWhileTasksChange(t *testing.T) {
 	changer := testspace.Manager(t, managing.Of(s.Manager).Config)
 	handler := web.New(changer, web.Options{Log: testspace.Silent, Interfaces: []wire.Interface{{Prefix: "/ts", Routes: taskstore.Routes(changer)}}})
 	for _, process := range s.processes {
-		managing.Of(process).Store.Redis.AddHook(&meddling{func() {
+		managing.Of(process).Store.Conn.Redis.AddHook(&meddling{func() {
 			if len(made) < n-5 {
 				return
 			}

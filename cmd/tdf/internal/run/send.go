@@ -85,7 +85,7 @@ func (c *campaign) store(ctx context.Context, path string) (task.Blob, error) {
 // openBlobs returns the store of the blobs, if this machine has their directory.
 func (c *campaign) openBlobs(ctx context.Context) (blob.Store, error) {
 	store := managing.Of(c.m.Manager).Store
-	id, path, err := store.BlobPlace(ctx)
+	id, path, err := store.Blobs.BlobPlace(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -93,5 +93,5 @@ func (c *campaign) openBlobs(ctx context.Context) (blob.Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w; or run the command on the machine of the API", err)
 	}
-	return blob.Direct{Dir: dir, Registry: store}, nil
+	return blob.Direct{Dir: dir, Registry: store.Blobs}, nil
 }
