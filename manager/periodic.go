@@ -8,6 +8,7 @@ import (
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate"
+	"github.com/tdf-framework/tdf/redisstate/periodics"
 )
 
 // A Periodic says which tasks the servers open again and again, and at which times (docs/periodic.md).
@@ -25,6 +26,8 @@ type Periodics struct{ m *Manager }
 // Periodics returns the periodics of the namespace. It makes no call.
 func (m *Manager) Periodics() Periodics { return Periodics{m} }
 
+func (p Periodics) stored() periodics.Periodics { return periodics.Of(p.m.in().Store) }
+
 // Set stores a periodic, or replaces the one with the same name. From then on, the servers open its tasks, each
 // time once. It checks the tasks as Open does, and opens none of them. If the same periodic is
 // stored already, nothing changes, so a manager can call Set at each start. A new schedule or zone begins anew.
@@ -34,7 +37,7 @@ func (m *Manager) Periodics() Periodics { return Periodics{m} }
 func (p Periodics) Set(ctx context.Context, periodic Periodic) error {
 	tasks := p.m.in().Properties(periodic.Tasks)
 	_, err := p.change(ctx, "store", periodic.Name, func(r *PeriodicRecord, now task.Time) (periodicChange, error) {
-		if err := p.m.in().Store.CheckOneStep(ctx, tasks); err != nil {
+		if err := p.stored().CheckOneStep(ctx, tasks); err != nil {
 			return periodicChange{}, err
 		}
 		stored, err := task.NewPeriodicRecord(periodic, tasks, now)
@@ -44,7 +47,7 @@ func (p Periodics) Set(ctx context.Context, periodic Periodic) error {
 		case r != nil:
 			return periodicChange{to: r.Replaced(stored)}, nil
 		}
-		n, err := p.m.in().Store.CountPeriodics(ctx)
+		n, err := p.stored().CountPeriodics(ctx)
 		if err == nil && n >= task.MaxPeriodics {
 			err = task.NewError(tdf.CodeFull, fmt.Sprintf("there are %d already; remove some", n))
 		}
@@ -55,7 +58,7 @@ func (p Periodics) Set(ctx context.Context, periodic Periodic) error {
 
 // All returns all periodics, ordered by name. If Redis has invalid ones, it also returns their errors.
 func (p Periodics) All(ctx context.Context) ([]*PeriodicRecord, error) {
-	texts, err := p.m.in().Store.Periodics(ctx)
+	texts, err := p.stored().PeriodicTexts(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -76,7 +79,7 @@ func (p Periodics) Get(ctx context.Context, name string) (*PeriodicRecord, error
 }
 
 func (p Periodics) read(ctx context.Context, name string) (r *PeriodicRecord, text string, err error) {
-	text, err = p.m.in().Store.PeriodicText(ctx, name)
+	text, err = p.stored().PeriodicText(ctx, name)
 	if err != nil || text == "" {
 		return nil, "", err
 	}
@@ -115,14 +118,14 @@ func (p Periodics) Resume(ctx context.Context, name string) error {
 
 // Remove removes a periodic. The tasks that it has opened stay.
 func (p Periodics) Remove(ctx context.Context, name string) error {
-	text, err := p.m.in().Store.PeriodicText(ctx, name)
+	text, err := p.stored().PeriodicText(ctx, name)
 	if err == nil && text == "" {
 		err = ErrNoPeriodic
 	}
 	if err != nil {
 		return fmt.Errorf("remove periodic %q: %w", name, err)
 	}
-	return p.m.in().Store.RemovePeriodic(ctx, name)
+	return p.stored().RemovePeriodic(ctx, name)
 }
 
 // Run opens the tasks of a periodic now, also if it is paused, or if tasks of an earlier time are unfinished.
@@ -132,7 +135,7 @@ func (p Periodics) Run(ctx context.Context, name string) (ids []int64, err error
 		if r == nil {
 			return periodicChange{}, ErrNoPeriodic
 		}
-		unfinished, err := p.m.in().Store.UnfinishedOf(ctx, r.IDs)
+		unfinished, err := p.stored().UnfinishedOf(ctx, r.IDs)
 		return periodicChange{r.Opening("by "+p.m.in().Name, now, r.Next, unfinished), r.Properties()}, err
 	})
 }
@@ -174,5 +177,5 @@ func (p Periodics) try(
 	if err != nil || len(c.open) == 0 && c.to.String() == text {
 		return nil, err
 	}
-	return p.m.in().Store.ChangePeriodic(ctx, p.m.in().Name, name, text, c.to.String(), c.open...)
+	return p.stored().ChangePeriodic(ctx, p.m.in().Name, name, text, c.to.String(), c.open...)
 }

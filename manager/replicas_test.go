@@ -20,6 +20,7 @@ import (
 	"github.com/tdf-framework/tdf/internal/testspace"
 	"github.com/tdf-framework/tdf/manager"
 	"github.com/tdf-framework/tdf/redisstate"
+	"github.com/tdf-framework/tdf/redisstate/periodics"
 	"github.com/tdf-framework/tdf/redisstate/presence"
 )
 
@@ -170,7 +171,7 @@ func TestEveryChangeIsConfirmed(t *testing.T) {
 		"limit":         func() error { return m.Limits().Set(ctx, "k", tdf.Limit{AtMost: 1}) },
 		"no limit":      func() error { return m.Limits().Remove(ctx, "k") },
 		"periodic":      func() error { return m.Periodics().Set(ctx, periodic) },
-		"periodic rm":   func() error { return store.RemovePeriodic(ctx, "n") },
+		"periodic rm":   func() error { return periodics.Of(store).RemovePeriodic(ctx, "n") },
 		"push":          func() error { _, err := store.Programs.PutProgram(ctx, []byte("x")); return err },
 		"owner":         func() error { return store.Programs.OwnProgram(ctx, "x", "t") },
 		"programs rm":   func() error { _, err := store.Programs.RemoveProgram(ctx, "x", 1, 99); return err },

@@ -27,7 +27,7 @@ func TestRemoveLeavesNothing(t *testing.T) {
 		ID: c.Task.ID, Claim: c.ID, Until: task.Never, Report: redisstate.LiveReport{Updates: []string{"one"}, FirstUpdate: 1},
 	})
 	must(t, err)
-	must(t, s.Follow(t.Context(), ids[0]))
+	must(t, s.Updates.Follow(t.Context(), ids[0]))
 	mustMove(t, s, ids[0], rules.Cancel)
 	mustMove(t, s, ids[0], rules.Remove)
 	want := maps.Clone(before)

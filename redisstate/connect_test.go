@@ -21,6 +21,7 @@ import (
 	"github.com/tdf-framework/tdf/redisstate"
 	"github.com/tdf-framework/tdf/redisstate/conn"
 	"github.com/tdf-framework/tdf/redisstate/presence"
+	"github.com/tdf-framework/tdf/redisstate/updates"
 )
 
 // refusalOfDatabase returns the cause if a node of a cluster refuses a database: Valkey 9 has databases in a cluster, though
@@ -176,12 +177,12 @@ func TestFullRedis(t *testing.T) {
 	again := connect(t, full.Addr, s.Keys.Namespace()) // a component that starts while Redis is full
 	must(t, again.Presence.ServerHeartbeat(t.Context(), "s", 1e9))
 	must(t, again.Presence.SetGrace(t.Context(), rules.Grace{Running: 2e9}))
-	must(t, again.Follow(t.Context(), 2))
+	must(t, again.Updates.Follow(t.Context(), 2))
 	expect.Result(s.Presence.LastServerHeartbeat(t.Context())).Is(t, 1e9, "a server was seen at")
 	expect.Equal(t, expect.Result(s.Presence.Grace(t.Context())).Value(t).Running, 2e9, "a grace period until")
 	left := s.Conn.Redis.TTL(t.Context(), s.Keys.FollowPrefix()+"2").Val()
 	expect.Compare(t, left, ">", 0)
-	expect.Compare(t, left, "<=", redisstate.FollowLife)
+	expect.Compare(t, left, "<=", updates.FollowLife)
 	must(t, took(again.Presence.TakeName(t.Context(), presence.WorkerInfo{Name: "w"}, presence.PriorOwner{})))
 	must(t, again.Presence.ManagerHeartbeat(t.Context(), 1e9, 5))
 	before = dump(t, s)

@@ -98,8 +98,8 @@ func addUnits(e *conn.Args, k keys.Names, units []Unit) {
 		e.Count(len(u.Open))
 		e.Add(string(u.If), u.Decide)
 		e.Add(u.flags())
-		if c := u.periodic; c != nil {
-			e.Add(c.name, c.from, c.to, "", "")
+		if c := u.Periodic; c != nil {
+			e.Add(c.Name, c.From, c.To, "", "")
 		} else {
 			addStageChange(e, u.Stage, k)
 		}

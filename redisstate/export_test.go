@@ -11,7 +11,6 @@ const (
 	CountedAnyway     = countedAnyway
 	CountedForEach    = countedForEach
 	FewNames          = fewNames
-	FollowLife        = followLife
 	GroupIDsPerPage   = groupIDsPerPage
 	HashesUnseen      = hashesUnseen
 	LinksPerCall      = linksPerCall

@@ -9,6 +9,7 @@ import (
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate"
+	"github.com/tdf-framework/tdf/redisstate/updates"
 )
 
 // closing are the groups that the players close. Only group opens tasks in them.
@@ -207,7 +208,7 @@ func (p *player) checkUpdates() {
 		if x.Task == nil || x.Task.KeepOutputs != task.Forever {
 			continue
 		}
-		found, err := p.s.Updates(context.Background(), x.ID, redisstate.Update{}, 1000)
+		found, err := p.s.Updates.After(context.Background(), x.ID, updates.Update{}, 1000)
 		p.must(err)
 		numbers := map[int]int{}
 		for _, u := range found {

@@ -10,7 +10,7 @@ import (
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/redistest"
 	"github.com/tdf-framework/tdf/internal/task"
-	"github.com/tdf-framework/tdf/redisstate"
+	"github.com/tdf-framework/tdf/redisstate/opensets"
 )
 
 func TestQueuePosition(t *testing.T) {
@@ -18,12 +18,12 @@ func TestQueuePosition(t *testing.T) {
 	later := define("later")
 	later.StartAfter = 5e9
 	ids := mustOpen(t, s, later, define("first"), define("second"))
-	for id, want := range map[int64]redisstate.QueuePosition{
+	for id, want := range map[int64]opensets.Position{
 		ids[0]: {Listed: true, From: 5e9, Ahead: 2},
 		ids[2]: {Listed: true, From: read(t, s, ids[1]).Rounds.At(0).Entered[task.Open] + 1e-6, Ahead: 1},
 		99:     {},
 	} {
-		got, err := s.QueuePosition(t.Context(), &task.Task{Properties: define("p"), ID: id, State: task.Open})
+		got, err := s.OpenSets.PositionOf(t.Context(), &task.Task{Properties: define("p"), ID: id, State: task.Open})
 		diff := cmp.Diff(want, got, cmp.Comparer(func(a, b task.Time) bool { return a.String() == b.String() }))
 		expect.NoError(t, err, "task", id, diff)
 		expect.Equal(t, diff, "", "task", id)
@@ -38,7 +38,7 @@ func TestTasksWithAHigherPriority(t *testing.T) {
 	ids := mustOpen(t, s, placed("a", 2), placed("a", 2), placed("a", 3), placed("a", 7), placed("a", 7), placed("a", 1), placed("b", 5), later)
 	mustBe := func(id int64, ahead, higher int64) {
 		t.Helper()
-		q := expect.Result(s.QueuePosition(t.Context(), read(t, s, id))).Value(t)
+		q := expect.Result(s.OpenSets.PositionOf(t.Context(), read(t, s, id))).Value(t)
 		expect.True(t, q.Listed, "task", id, q, "want", ahead, higher)
 		expect.Equal(t, q.Ahead, ahead, "task", id, higher)
 		expect.Equal(t, q.Higher, higher, "task", id, ahead)
@@ -69,10 +69,10 @@ func TestTasksOfOtherRequirementsAhead(t *testing.T) {
 	last := mustOpen(t, s, define("c"), tagged(-1))
 	for id, want := range map[int64][2]int64{plain[0]: {0, 1}, ids[0]: {2, 1}, ids[1]: {0, 0}, last[0]: {3, 1}, last[1]: {0, 5}} {
 		of := read(t, s, id)
-		q := expect.Result(s.QueuePosition(t.Context(), of)).Value(t)
+		q := expect.Result(s.OpenSets.PositionOf(t.Context(), of)).Value(t)
 		besides := []string{class.Plain, "tags=gpu"}
 		besides = slices.DeleteFunc(besides, func(name string) bool { return name == of.OpenSet() })
-		expect.NoError(t, s.AheadIn(t.Context(), &q, of, besides))
+		expect.NoError(t, s.OpenSets.AheadIn(t.Context(), &q, of, besides))
 		expect.Equal(t, q.Ahead, want[0], id)
 		expect.Equal(t, q.Higher, want[1], id)
 	}
@@ -87,7 +87,7 @@ func TestPositionBehindALimit(t *testing.T) {
 	ids := mustOpen(t, s, low, high, high, other)
 	claimFor(t, s, 3, offerOf("a"))
 	waits := read(t, s, ids[0])
-	q := expect.Result(s.QueuePosition(t.Context(), waits)).Value(t)
+	q := expect.Result(s.OpenSets.PositionOf(t.Context(), waits)).Value(t)
 	expect.True(t, waits.WaitsForLimit(), "waiting", waits.WaitsForLimit(), q, "want 2 tasks with a higher priority")
 	expect.True(t, q.Listed, "waiting", waits.WaitsForLimit(), q, "want 2 tasks with a higher priority")
 	expect.Equal(t, q.Ahead, 0)

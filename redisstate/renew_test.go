@@ -10,6 +10,7 @@ import (
 	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate"
 	"github.com/tdf-framework/tdf/redisstate/presence"
+	"github.com/tdf-framework/tdf/redisstate/updates"
 )
 
 // When another worker has taken over a name, GiveUp ends the leases of the earlier claims under this name, so that the
@@ -58,7 +59,7 @@ func TestLiveReports(t *testing.T) {
 		expect.Equal(t, task.ParseTailEnd(r.TailEnd, r.Tail), tail.TailEnd)
 		expect.Equal(t, r.Progress, task.Progress{Fraction: 0.25, Text: "a quarter"})
 		expect.Equal(t, got.Checkpoint, checkpoint)
-		must(t, s.Follow(t.Context(), 1))
+		must(t, s.Updates.Follow(t.Context(), 1))
 		expect.True(t, report(redisstate.LiveReport{}).Followed[0], "the task is followed, but the reply does not say so")
 
 		mustExecute(t, s, c, rules.Result{Error: "boom", Exit: "1", ClearLive: true})
@@ -72,15 +73,15 @@ func TestLiveReports(t *testing.T) {
 		expect.Equal(t, earlier.Task.Checkpoint, checkpoint)
 		expect.Equal(t, earlier.Task.Rounds.At(0).Error, "boom")
 		report(redisstate.LiveReport{Updates: []string{"again"}, FirstUpdate: 1})
-		expect.Equal(t, updates(t, s, redisstate.Update{}), "0-1 one, 0-2 two, 0-3 three, 1-1 again")
-		expect.Equal(t, updates(t, s, redisstate.Update{Round: 0, Number: 2}), "0-3 three, 1-1 again")
+		expect.Equal(t, reported(t, s, updates.Update{}), "0-1 one, 0-2 two, 0-3 three, 1-1 again")
+		expect.Equal(t, reported(t, s, updates.Update{Round: 0, Number: 2}), "0-3 three, 1-1 again")
 		mustBeSound(t, s)
 	})
 }
 
-func updates(t *testing.T, s *redisstate.Store, after redisstate.Update) string {
+func reported(t *testing.T, s *redisstate.Store, after updates.Update) string {
 	t.Helper()
-	all := expect.Result(s.Updates(t.Context(), 1, after, 100)).Value(t)
+	all := expect.Result(s.Updates.After(t.Context(), 1, after, 100)).Value(t)
 	var texts []string
 	for _, u := range all {
 		expect.True(t, u.Time != 0, "no time", u)

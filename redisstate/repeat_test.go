@@ -15,6 +15,7 @@ import (
 	"github.com/tdf-framework/tdf/internal/rules"
 	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate"
+	"github.com/tdf-framework/tdf/redisstate/periodics"
 	"github.com/tdf-framework/tdf/redisstate/presence"
 )
 
@@ -113,7 +114,7 @@ func TestRepeatedCallsChangeNothing(t *testing.T) {
 		{"open a periodic", func(ctx context.Context, t *testing.T, s *redisstate.Store) any {
 			var all []any
 			for _, change := range [][2]string{{"", `{"ids":[]}`}, {`{"ids":[]}`, `{"ids":[7]}`}, {"", "x"}} {
-				ids, err := s.ChangePeriodic(ctx, "server", "p", change[0], change[1], define("a"), define("b"))
+				ids, err := periodics.Of(s).ChangePeriodic(ctx, "server", "p", change[0], change[1], define("a"), define("b"))
 				all = append(all, ids, err)
 			}
 			return fmt.Sprint(all...)

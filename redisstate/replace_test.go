@@ -77,17 +77,17 @@ func TestPlaced(t *testing.T) {
 	}
 	place := func() string { d := of(0); return d.Place() }()
 	now := expect.Result(s.Now(t.Context())).Value(t)
-	expect.Result(s.AnyPlaced(t.Context(), place, now)).Is(t, 0)
-	expect.Result(s.HavePlaced(t.Context(), []string{place, "queue=q"})).Is(t, []bool{false, false})
+	expect.Result(s.OpenSets.Any(t.Context(), place, now)).Is(t, 0)
+	expect.Result(s.OpenSets.HaveTasks(t.Context(), []string{place, "queue=q"})).Is(t, []bool{false, false})
 	ids := mustOpen(t, s, of(now+500), of(0), of(now+100), of(0))
 	now = expect.Result(s.Now(t.Context())).Value(t)
-	expect.Result(s.Placed(t.Context(), place, 0, 9)).Is(t, []int64{ids[1], ids[3], ids[2], ids[0]})
-	expect.Result(s.Placed(t.Context(), place, now, 9)).Is(t, []int64{ids[1], ids[3]})
-	expect.Result(s.Placed(t.Context(), place, 0, 2)).Is(t, []int64{ids[1], ids[3]})
-	expect.Result(s.HavePlaced(t.Context(), []string{place, "queue=q"})).Is(t, []bool{true, false})
+	expect.Result(s.OpenSets.First(t.Context(), place, 0, 9)).Is(t, []int64{ids[1], ids[3], ids[2], ids[0]})
+	expect.Result(s.OpenSets.First(t.Context(), place, now, 9)).Is(t, []int64{ids[1], ids[3]})
+	expect.Result(s.OpenSets.First(t.Context(), place, 0, 2)).Is(t, []int64{ids[1], ids[3]})
+	expect.Result(s.OpenSets.HaveTasks(t.Context(), []string{place, "queue=q"})).Is(t, []bool{true, false})
 	found := map[int64]bool{}
 	expect.Eventually(t, "both tasks are found", func() bool {
-		found[expect.Result(s.AnyPlaced(t.Context(), place, now)).Value(t)] = true
+		found[expect.Result(s.OpenSets.Any(t.Context(), place, now)).Value(t)] = true
 		return len(found) == 2
 	})
 	expect.MustTrue(t, found[ids[1]], found)

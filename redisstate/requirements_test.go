@@ -181,8 +181,8 @@ func TestManyGroups(t *testing.T) {
 	expect.MustLen(t, all, 1)
 	expect.Equal(t, all[0].Name, "queue=q;handler=p")
 	place := class.TaskStoreSet("g4711")
-	expect.Equal(t, expect.Result(s.Placed(t.Context(), place, 0, 9)).Value(t), []int64{4712})
-	expect.Equal(t, expect.Result(s.AnyPlaced(t.Context(), place, clockOf(t, s))).Value(t), 4712)
+	expect.Equal(t, expect.Result(s.OpenSets.First(t.Context(), place, 0, 9)).Value(t), []int64{4712})
+	expect.Equal(t, expect.Result(s.OpenSets.Any(t.Context(), place, clockOf(t, s))).Value(t), 4712)
 	o := class.Offer{Queues: []class.QueueShare{{Queue: "q"}, {Queue: class.TaskStore}}, Anything: true, Group: "g4711"}
 	expect.Equal(t, claimedIDs(claimFor(t, s, 9, o)), []int64{groups + 4712})
 	o.Group = ""

@@ -136,7 +136,11 @@ func (s *Store) NeededPrograms(ctx context.Context) (map[string]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	texts, err := s.Periodics(ctx)
+	texts := task.Hash{}
+	err = s.Conn.EachField(ctx, "read periodics", s.Keys.Periodic(), func(name, text string) bool {
+		texts[name] = text
+		return true
+	})
 	all, _ := task.ParsePeriodics(texts) // an invalid record opens no tasks
 	for _, r := range all {
 		for i := range r.Tasks {

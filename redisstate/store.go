@@ -16,8 +16,10 @@ import (
 	"github.com/tdf-framework/tdf/redisstate/keys"
 	"github.com/tdf-framework/tdf/redisstate/limits"
 	"github.com/tdf-framework/tdf/redisstate/notices"
+	"github.com/tdf-framework/tdf/redisstate/opensets"
 	"github.com/tdf-framework/tdf/redisstate/presence"
 	"github.com/tdf-framework/tdf/redisstate/programs"
+	"github.com/tdf-framework/tdf/redisstate/updates"
 )
 
 // A Store is one client of a namespace. Many goroutines may use it at the same time.
@@ -33,7 +35,9 @@ type Store struct {
 	Limits    limits.Limiter
 	Notices   notices.Outbox
 	Presence  *presence.Presence
+	OpenSets  opensets.Sets
 	Programs  *programs.Archives
+	Updates   updates.Updates
 
 	link linkSpeed
 	pace pace
@@ -52,10 +56,12 @@ func New(cfg config.Redis, namespace string, log *slog.Logger) (*Store, error) {
 	}
 	counters := counts.New(c)
 	return &Store{
-		Keys: c.Keys, Conn: c, Accounts: accounts.Accounts{Conn: c}, Blobs: blobs.Blobs{Conn: c},
-		Callbacks: callbacks.Callbacks{Conn: c}, Counters: counters, Limits: limits.Limiter{Conn: c},
-		Notices: notices.Outbox{Conn: c}, Presence: presence.New(c, counters), Programs: programs.New(c),
-		room: room{clock: time.Now, reading: make(chan struct{}, 1), logged: map[roomWait]bool{}},
+		Keys: c.Keys, Conn: c,
+		Accounts: accounts.Accounts{Conn: c}, Blobs: blobs.Blobs{Conn: c}, Callbacks: callbacks.Callbacks{Conn: c},
+		Counters: counters, Limits: limits.Limiter{Conn: c}, Notices: notices.Outbox{Conn: c},
+		OpenSets: opensets.Sets{Conn: c}, Presence: presence.New(c, counters), Programs: programs.New(c),
+		Updates: updates.Updates{Conn: c},
+		room:    room{clock: time.Now, reading: make(chan struct{}, 1), logged: map[roomWait]bool{}},
 	}, nil
 }
 

@@ -23,6 +23,9 @@ const (
 	maxBytesPerCall = 4 << 20
 )
 
+// A PeriodicChange changes the record of a periodic, as part of a [Unit]. The text "" means that there is no record.
+type PeriodicChange struct{ Name, From, To string }
+
 // A Unit is a set of moves and new tasks that happen together or not at all.
 type Unit struct {
 	Moves  []rules.Move
@@ -31,7 +34,7 @@ type Unit struct {
 	Decide string       // a group that must be complete and undecided; the unit marks it as decided; "" for none
 	Stage  *StageChange // a change of the record of a pipeline's stage; nil for none
 
-	periodic *periodicChange // a change of the record of a periodic; the unit has a call of its own
+	Periodic *PeriodicChange // a change of the record of a periodic; the unit has a call of its own
 
 	// ByRound means that the round which the first move reports opens the tasks. They count for max_tasks, and can be
 	// opened in the group of its task, even if the group is closed.
@@ -183,13 +186,13 @@ func (u *Unit) flags() (flags string) {
 	if u.ByRound {
 		flags += "m"
 	}
-	if u.periodic != nil && len(u.Open) > 0 {
+	if u.Periodic != nil && len(u.Open) > 0 {
 		flags += "i"
 	}
 	return flags
 }
 
-func (u Unit) changesRecord() bool { return u.Stage != nil || u.periodic != nil }
+func (u Unit) changesRecord() bool { return u.Stage != nil || u.Periodic != nil }
 
 // sizeOf returns the bytes of all values in the units.
 func sizeOf(units []Unit) int {
@@ -252,7 +255,7 @@ func (s *Store) transact(ctx context.Context, who string, units []Unit, once boo
 	}
 	lists := s.callLists(ctx, units)
 	keys := append(s.transactKeys(lists), s.countedLists(maxTasks)...)
-	if units[0].periodic != nil {
+	if units[0].Periodic != nil {
 		keys[recordsKey] = s.Keys.Periodic()
 	}
 	reply, err := s.Conn.CallOnce(ctx, script, keys, once, outcomesOf(len(units)), func(e *conn.Args) {

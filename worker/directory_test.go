@@ -9,7 +9,7 @@ import (
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/task"
-	"github.com/tdf-framework/tdf/redisstate"
+	"github.com/tdf-framework/tdf/redisstate/updates"
 )
 
 const secret = "8c1f-0a7e"
@@ -30,7 +30,7 @@ var directories = map[string]fault{
 		want:   ended{tdf.Succeeded, "", "", "0"},
 		log:    "updates: more than 1048576 bytes; the rest is left out",
 		check: func(t *testing.T, r *runningWorker, one *task.Task) {
-			updates := expect.Result(r.store.Updates(t.Context(), one.ID, redisstate.Update{}, 100_000)).Value(t)
+			updates := expect.Result(r.store.Updates.After(t.Context(), one.ID, updates.Update{}, 100_000)).Value(t)
 			const whole = 1 << 20 / 1000
 			for i, u := range updates {
 				expect.MustEqual(t, u.Number, i+1)
@@ -80,7 +80,7 @@ echo "$TOKEN" >$TDF_DIR/result.json`,
 		},
 		log: `error="result.json: it is not JSON`,
 		check: func(t *testing.T, r *runningWorker, one *task.Task) {
-			updates := expect.Result(r.store.Updates(t.Context(), one.ID, redisstate.Update{}, 10)).Value(t)
+			updates := expect.Result(r.store.Updates.After(t.Context(), one.ID, updates.Update{}, 10)).Value(t)
 			expect.MustLen(t, updates, 1)
 			expect.Equal(t, updates[0].Line, "did ***")
 			expect.Equal(t, one.Current().Progress.Text, "at ***")

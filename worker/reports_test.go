@@ -18,6 +18,7 @@ import (
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate"
+	"github.com/tdf-framework/tdf/redisstate/updates"
 )
 
 // telling is a program that reports everything that a program can report. Then it waits for a line from the pipe that
@@ -77,7 +78,7 @@ func TestARoundReportsWhileItRuns(t *testing.T) {
 
 func (w *world) updated(id int64, want ...string) {
 	w.Helper()
-	updates := expect.Result(w.store.Updates(w.Context(), id, redisstate.Update{}, 100)).Value(w)
+	updates := expect.Result(w.store.Updates.After(w.Context(), id, updates.Update{}, 100)).Value(w)
 	var got []string
 	for _, u := range updates {
 		got = append(got, fmt.Sprintf("%d-%d %s", u.Round, u.Number, u.Line))
@@ -104,7 +105,7 @@ func TestARoundThatIsFollowed(t *testing.T) {
 		return s.nextReport(at, at)
 	}
 	expect.Equal(t, next(), worker.heartbeatPause(), "without a follower, the next report is in")
-	must(t, w.store.Follow(t.Context(), id))
+	must(t, w.store.Updates.Follow(t.Context(), id))
 	expect.Equal(t, next(), followPause, "followed, the next report is in")
 	expect.Equal(t, w.task(id).Current().Tail, "at ***\n", "the tail")
 	must(t, w.client().Del(t.Context(), w.cfg.Namespace+":follow:1").Err())
@@ -298,7 +299,7 @@ func TestAllUpdatesArrive(t *testing.T) {
 	id := w.open("")
 	store := &renewing{DirectStore: w.ofStore()}
 	w.runOnce(w.workerOn(store))
-	all := expect.Result(w.store.Updates(t.Context(), id, redisstate.Update{}, 10_000)).Value(t)
+	all := expect.Result(w.store.Updates.After(t.Context(), id, updates.Update{}, 10_000)).Value(t)
 	n := store.calls.Load()
 	expect.MustLen(t, all, 5000, n, "calls")
 	expect.MustEqual(t, all[4999].Number, 5000, n, "calls")

@@ -8,7 +8,7 @@ import (
 	"github.com/tdf-framework/tdf/internal/class"
 	"github.com/tdf-framework/tdf/internal/listing"
 	"github.com/tdf-framework/tdf/internal/task"
-	"github.com/tdf-framework/tdf/redisstate"
+	"github.com/tdf-framework/tdf/redisstate/opensets"
 	"github.com/tdf-framework/tdf/redisstate/presence"
 )
 
@@ -237,7 +237,7 @@ func (c *situation) slow(behind *Check) {
 
 // aheadText says how many tasks workers claim before a task, such as "3 tasks are ahead in the queue, 2 of them with a
 // higher priority".
-func aheadText(q redisstate.QueuePosition) string {
+func aheadText(q opensets.Position) string {
 	text := fmt.Sprintf("%d tasks are ahead in the queue", q.Ahead+q.Higher)
 	if q.Ahead+q.Higher == 1 {
 		text = "1 task is ahead in the queue"

@@ -13,6 +13,7 @@ import (
 	"github.com/tdf-framework/tdf/redisstate"
 	"github.com/tdf-framework/tdf/redisstate/callbacks"
 	"github.com/tdf-framework/tdf/redisstate/dependencies"
+	"github.com/tdf-framework/tdf/redisstate/opensets"
 	"github.com/tdf-framework/tdf/redisstate/presence"
 )
 
@@ -100,7 +101,7 @@ type situation struct {
 	task     *task.Task
 	wrong    error // the reason why the task's definition is invalid
 	grace    rules.Grace
-	place    redisstate.QueuePosition
+	place    opensets.Position
 	pending  []dependencies.Dependency // the first dependencies that have not ended
 	limit    task.LimitUse             // of the task's limit key
 	kept     []redisstate.Keeping      // the blocked tasks for which workers keep resources back
@@ -139,7 +140,7 @@ func (c *situation) read(ctx context.Context, s *redisstate.Store) error {
 		func() (err error) { c.fleet, err = readFleet(ctx, storeOf(s), now, 0); return err },
 		func() (err error) { c.grace, err = s.Presence.Grace(ctx); return err },
 		func() error { return c.readRoom(ctx, storeOf(s)) },
-		func() (err error) { c.place, err = s.QueuePosition(ctx, c.task); return err },
+		func() (err error) { c.place, err = s.OpenSets.PositionOf(ctx, c.task); return err },
 		func() (err error) { c.paused, err = s.Limits.Paused(ctx); return err },
 		func() (err error) { c.pending, err = pendingOf(ctx, s, c.task); return err },
 		func() (err error) { c.limit, err = limitOf(ctx, s, c.task); return err },
@@ -179,7 +180,7 @@ func (c *situation) countBesides(ctx context.Context, s *redisstate.Store) error
 			})
 	})
 	if err == nil {
-		err = s.AheadIn(ctx, &c.place, c.task, names)
+		err = s.OpenSets.AheadIn(ctx, &c.place, c.task, names)
 	}
 	return err
 }

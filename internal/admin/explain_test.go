@@ -14,6 +14,7 @@ import (
 	"github.com/tdf-framework/tdf/redisstate"
 	"github.com/tdf-framework/tdf/redisstate/dependencies"
 	"github.com/tdf-framework/tdf/redisstate/limits"
+	"github.com/tdf-framework/tdf/redisstate/opensets"
 	"github.com/tdf-framework/tdf/redisstate/presence"
 )
 
@@ -29,7 +30,7 @@ func waiting(change func(*situation)) *situation {
 			settings: task.DefaultSettings(),
 		},
 		task:  &task.Task{Properties: d, ID: 7, State: task.Open, Rounds: task.Rounds{0: {}}},
-		place: redisstate.QueuePosition{Listed: true, From: testNow - 5}, source: passed("source", ""),
+		place: opensets.Position{Listed: true, From: testNow - 5}, source: passed("source", ""),
 	}
 	change(c)
 	return c

@@ -6,11 +6,12 @@ import (
 
 	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate"
+	"github.com/tdf-framework/tdf/redisstate/periodics"
 )
 
 // vitalsOfPeriodics reads the periodic tasks.
 func vitalsOfPeriodics(ctx context.Context, r *redisstate.Store, v *vitals) error {
-	texts, err := r.Periodics(ctx)
+	texts, err := periodics.Of(r).PeriodicTexts(ctx)
 	v.periodics, v.badPeriodics = task.ParsePeriodics(texts)
 	return err
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/manager"
 	"github.com/tdf-framework/tdf/redisstate"
+	"github.com/tdf-framework/tdf/redisstate/updates"
 )
 
 // LastID returns the highest id that any task has had, or 0 if no task was ever opened.
@@ -128,7 +129,7 @@ func (a *Admin) Updates(ctx context.Context, id int64, after Update, limit int) 
 		return nil, fmt.Errorf("read %d updates of task %d: limit must be at least 1", limit, id)
 	}
 	s := a.redis()
-	found, err := s.Updates(ctx, id, redisstate.Update{Round: after.Round, Number: after.Number}, limit)
+	found, err := s.Updates.After(ctx, id, updates.Update{Round: after.Round, Number: after.Number}, limit)
 	return updatesOf(found), err
 }
 
@@ -138,14 +139,14 @@ func (a *Admin) LastUpdates(ctx context.Context, id int64, limit int) (last []Up
 		return nil, 0, fmt.Errorf("read the last %d updates of task %d: limit must be at least 1", limit, id)
 	}
 	s := a.redis()
-	if all, err = s.CountUpdates(ctx, id); err != nil || all == 0 {
+	if all, err = s.Updates.Count(ctx, id); err != nil || all == 0 {
 		return nil, all, err
 	}
-	found, err := s.LastUpdates(ctx, id, 0, limit)
+	found, err := s.Updates.Last(ctx, id, 0, limit)
 	return updatesOf(found), all, err
 }
 
-func updatesOf(found []redisstate.Update) []Update {
+func updatesOf(found []updates.Update) []Update {
 	updates := make([]Update, len(found))
 	for i, u := range found {
 		updates[i] = Update{u.Round, u.Number, u.Time.Std(), u.Line}
@@ -158,5 +159,5 @@ func updatesOf(found []redisstate.Update) []Update {
 // of the output (Round.Tail). Call Follow again to get frequent reports for longer.
 func (a *Admin) Follow(ctx context.Context, id int64) error {
 	s := a.redis()
-	return s.Follow(ctx, id)
+	return s.Updates.Follow(ctx, id)
 }

@@ -11,7 +11,7 @@ import (
 )
 
 type periodicStore interface {
-	Periodics(ctx context.Context) (task.Hash, error)
+	PeriodicTexts(ctx context.Context) (task.Hash, error)
 	PeriodicText(ctx context.Context, name string) (string, error)
 	ChangePeriodic(ctx context.Context, who, name, from, to string, open ...task.Properties) ([]int64, error)
 	UnfinishedOf(ctx context.Context, ids []int64) ([]int64, error)
@@ -24,8 +24,8 @@ const periodicPause = task.Seconds(10)
 // mostTimes is the largest number of times of a periodic that a server handles in a round.
 const mostTimes = 100
 
-// periodics remembers what the server last read of the periodic tasks.
-type periodics struct {
+// knownPeriodics remembers what the server last read of the periodic tasks.
+type knownPeriodics struct {
 	read   task.Time
 	next   map[string]task.Time // by name; without those that are paused or invalid
 	logged map[string]string    // the last error of each invalid record
@@ -50,7 +50,7 @@ func (s *Server) readPeriodics(ctx context.Context, now task.Time) error {
 	if since := now.Sub(p.read); 0 <= since && since < periodicPause {
 		return nil
 	}
-	texts, err := s.store.Periodics(ctx)
+	texts, err := s.store.PeriodicTexts(ctx)
 	if err != nil {
 		return err
 	}

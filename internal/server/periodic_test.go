@@ -15,6 +15,7 @@ import (
 	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/internal/testlog"
 	"github.com/tdf-framework/tdf/redisstate"
+	"github.com/tdf-framework/tdf/redisstate/periodics"
 )
 
 // begin is the time at which the tests store their periodics. They never read Redis's clock.
@@ -30,13 +31,13 @@ func (s *site) periodic(name string, change ...func(*task.Periodic, []task.Prope
 		c(&p, tasks)
 	}
 	r := expect.Result(task.NewPeriodicRecord(p, tasks, begin)).Value(s)
-	before := expect.Result(s.store.PeriodicText(s.Context(), name)).Value(s)
-	expect.Result(s.store.ChangePeriodic(s.Context(), "ann", name, before, r.String())).OK(s)
+	before := expect.Result(periodics.Of(s.store).PeriodicText(s.Context(), name)).Value(s)
+	expect.Result(periodics.Of(s.store).ChangePeriodic(s.Context(), "ann", name, before, r.String())).OK(s)
 }
 
 func (s *site) record(name string) *task.PeriodicRecord {
 	s.Helper()
-	text := expect.Result(s.store.PeriodicText(s.Context(), name)).Value(s)
+	text := expect.Result(periodics.Of(s.store).PeriodicText(s.Context(), name)).Value(s)
 	return expect.Result(task.ParsePeriodic(name, text)).Value(s)
 }
 
@@ -105,7 +106,7 @@ func TestPeriodicTasksBelongTogether(t *testing.T) {
 	second.After, unique.Unique = &task.Dependencies{Places: []int{0}}, "key"
 	r := expect.Result(task.NewPeriodicRecord(task.Periodic{Name: "p", Schedule: "@every 1m", Overlap: task.OverlapOpen},
 		[]task.Properties{first, second, unique}, begin)).Value(t)
-	expect.Result(s.store.ChangePeriodic(s.Context(), "ann", "p", "", r.String())).OK(t)
+	expect.Result(periodics.Of(s.store).ChangePeriodic(s.Context(), "ann", "p", "", r.String())).OK(t)
 	s.at(minute(1), 1, task.PeriodicOpened, "", 3)
 	s.at(minute(2), 2, task.PeriodicOpened, "", 5)
 	expect.Equal(s, s.record("p").IDs, []int64{4, 5, 3})
@@ -226,7 +227,7 @@ func TestARoundOpensPeriodics(t *testing.T) {
 	onEach(t, func(s *site) {
 		p := task.Periodic{Name: "p", Schedule: "@every 10s"}
 		r := expect.Result(task.NewPeriodicRecord(p, []task.Properties{define()}, s.now().Add(-60))).Value(s)
-		expect.Result(s.store.ChangePeriodic(s.Context(), "ann", "p", "", r.String())).OK(s)
+		expect.Result(periodics.Of(s.store).ChangePeriodic(s.Context(), "ann", "p", "", r.String())).OK(s)
 		s.round()
 		s.mustBe(1, task.Open, 0)
 	})

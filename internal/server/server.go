@@ -14,6 +14,7 @@ import (
 	"github.com/tdf-framework/tdf/redisstate/conn"
 	"github.com/tdf-framework/tdf/redisstate/counts"
 	"github.com/tdf-framework/tdf/redisstate/limits"
+	"github.com/tdf-framework/tdf/redisstate/periodics"
 	"github.com/tdf-framework/tdf/redisstate/presence"
 	"github.com/tdf-framework/tdf/redisstate/programs"
 )
@@ -44,9 +45,10 @@ func StoreOf(s *redisstate.Store) Store {
 		blobs.Blobs
 		*counts.Counters
 		*limits.Limiter
+		periodics.Periodics
 		*presence.Presence
 		*programs.Archives
-	}{s, s.Conn, s.Blobs, s.Counters, &s.Limits, s.Presence, s.Programs}
+	}{s, s.Conn, s.Blobs, s.Counters, &s.Limits, periodics.Of(s), s.Presence, s.Programs}
 }
 
 // A Server settles the tasks of one namespace.
@@ -62,7 +64,7 @@ type Server struct {
 	history history
 	clock   func() time.Time
 
-	periodics periodics
+	periodics knownPeriodics
 
 	seen time.Time // time of the last heartbeat
 

@@ -12,6 +12,7 @@ import (
 	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate"
 	"github.com/tdf-framework/tdf/redisstate/dependencies"
+	"github.com/tdf-framework/tdf/redisstate/periodics"
 )
 
 // finished selects the tasks that a manager must handle.
@@ -191,7 +192,7 @@ func (w *world) due() (task.Time, error) {
 	if err != nil {
 		return 0, err
 	}
-	texts, err := w.store.Periodics(w.ctx)
+	texts, err := periodics.Of(w.store).PeriodicTexts(w.ctx)
 	all, _ := task.ParsePeriodics(texts)
 	for _, r := range all {
 		switch {

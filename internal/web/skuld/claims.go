@@ -16,6 +16,7 @@ import (
 	"github.com/tdf-framework/tdf/internal/worker/rounddir"
 	"github.com/tdf-framework/tdf/redisstate"
 	"github.com/tdf-framework/tdf/redisstate/conn"
+	"github.com/tdf-framework/tdf/redisstate/updates"
 )
 
 const (
@@ -242,7 +243,7 @@ func (a *app) update(ctx context.Context, c *wire.Call, in *updating) (any, erro
 
 // updatesOf returns the lines of the updates of a claim.
 func updatesOf(ctx context.Context, s *redisstate.Store, id int64, claim int) (lines []string, err error) {
-	all, err := s.Updates(ctx, id, redisstate.Update{Round: claim}, mostUpdates)
+	all, err := s.Updates.After(ctx, id, updates.Update{Round: claim}, mostUpdates)
 	for _, u := range all {
 		if u.Round == claim {
 			lines = append(lines, u.Line)

@@ -50,7 +50,7 @@ func whole(ctx context.Context, s *redisstate.Store, t *task.Task) (wireTask, er
 	if len(out.Claims) == 0 {
 		return out, nil
 	}
-	updates, err := s.LastUpdates(ctx, t.ID, out.ClaimsFrom, 10*mostUpdates)
+	updates, err := s.Updates.Last(ctx, t.ID, out.ClaimsFrom, 10*mostUpdates)
 	for _, u := range updates {
 		if at := u.Round - out.ClaimsFrom; at < len(out.Claims) {
 			of := &out.Claims[at]

@@ -97,7 +97,7 @@ func (a *app) listGroups(ctx context.Context, c *wire.Call) (*wire.Answer, error
 		for i := range page {
 			places[i] = placeOf(page[i].Name)
 		}
-		have, err := s.store.HavePlaced(ctx, places)
+		have, err := s.store.OpenSets.HaveTasks(ctx, places)
 		if err != nil {
 			return nil, err
 		}
@@ -161,7 +161,7 @@ func (s *request) list(ctx context.Context, group string, now task.Time, limit i
 	}
 	known := map[int64]version{}
 	for range listTries {
-		ids, err := s.store.Placed(ctx, placeOf(group), now, int64(most))
+		ids, err := s.store.OpenSets.First(ctx, placeOf(group), now, int64(most))
 		if err != nil {
 			return nil, err
 		}

@@ -284,7 +284,7 @@ func (s *request) planClaim(ctx context.Context, k *claim) (p *plan, found bool,
 	if err != nil {
 		return nil, false, err
 	}
-	id, err := s.store.AnyPlaced(ctx, placeOf(k.Group), now)
+	id, err := s.store.OpenSets.Any(ctx, placeOf(k.Group), now)
 	if err != nil {
 		return nil, false, err
 	}

@@ -1,4 +1,6 @@
-package redisstate
+// Package opensets reads the sets of open tasks, of which each requirement and each place has one (docs/redis.md,
+// "Open tasks").
+package opensets
 
 import (
 	"context"
@@ -12,11 +14,14 @@ import (
 	"github.com/tdf-framework/tdf/redisstate/limits"
 )
 
+// Sets are the sets of a namespace.
+type Sets struct{ *conn.Conn }
+
 const readPlace = "read the open tasks of a place"
 
-// Placed returns the ids of the first open tasks in a place of the TaskStore interface ([task.Properties.Place]) at one
+// First returns the ids of the first open tasks in a place of the TaskStore interface ([task.Properties.Place]) at one
 // moment, in the order of their times. If now is not 0, it returns only tasks whose time has come.
-func (s *Store) Placed(ctx context.Context, place string, now task.Time, most int64) ([]int64, error) {
+func (s Sets) First(ctx context.Context, place string, now task.Time, most int64) ([]int64, error) {
 	members, err := conn.Ask(ctx, s.Conn, readPlace, func(r redis.Cmdable) *redis.StringSliceCmd {
 		return r.ZRangeByLex(ctx, s.Keys.OpenSet(place), &redis.ZRangeBy{Min: "-", Max: until(now), Count: most})
 	})
@@ -24,9 +29,9 @@ func (s *Store) Placed(ctx context.Context, place string, now task.Time, most in
 	return slices.DeleteFunc(limits.IDsOf(members), foreign), err
 }
 
-// AnyPlaced returns the id of a random task among those of a place whose time has come, or 0 if there is none. The cost
+// Any returns the id of a random task among those of a place whose time has come, or 0 if there is none. The cost
 // does not depend on their number.
-func (s *Store) AnyPlaced(ctx context.Context, place string, now task.Time) (int64, error) {
+func (s Sets) Any(ctx context.Context, place string, now task.Time) (int64, error) {
 	n, err := conn.Ask(ctx, s.Conn, readPlace, func(r redis.Cmdable) *redis.IntCmd {
 		return r.ZLexCount(ctx, s.Keys.OpenSet(place), "-", until(now))
 	})
@@ -43,8 +48,8 @@ func (s *Store) AnyPlaced(ctx context.Context, place string, now task.Time) (int
 	return 0, err
 }
 
-// HavePlaced reports for each of these places whether it has tasks.
-func (s *Store) HavePlaced(ctx context.Context, places []string) ([]bool, error) {
+// HaveTasks reports for each of these places whether it has tasks.
+func (s Sets) HaveTasks(ctx context.Context, places []string) ([]bool, error) {
 	sizes, err := conn.AskEach(ctx, s.Conn, readPlace, places, func(p redis.Pipeliner, place string) *redis.IntCmd {
 		return p.ZCard(ctx, s.Keys.OpenSet(place))
 	})

@@ -1,4 +1,5 @@
-package redisstate
+// Package updates reads what programs report while they run (docs/programs.md, "updates").
+package updates
 
 import (
 	"context"
@@ -14,14 +15,17 @@ import (
 	"github.com/tdf-framework/tdf/redisstate/conn"
 )
 
-// followLife is the time for which a call of Follow has an effect.
-const followLife = 15 * time.Second
+// Updates are those of the tasks of a namespace.
+type Updates struct{ *conn.Conn }
+
+// FollowLife is the time for which a call of Follow has an effect.
+const FollowLife = 15 * time.Second
 
 // Follow asks the worker of a running task to report every second, because a user watches the task. The request holds
 // for 15 s.
-func (s *Store) Follow(ctx context.Context, id int64) error {
-	return s.Conn.BestEffort(ctx, "follow the task",
-		func(p redis.Pipeliner) { p.Set(ctx, s.Keys.FollowPrefix()+strconv.FormatInt(id, 10), "1", followLife) })
+func (s Updates) Follow(ctx context.Context, id int64) error {
+	return s.BestEffort(ctx, "follow the task",
+		func(p redis.Pipeliner) { p.Set(ctx, s.Keys.FollowPrefix()+strconv.FormatInt(id, 10), "1", FollowLife) })
 }
 
 // An Update is a line that a program reported while it ran.
@@ -32,10 +36,10 @@ type Update struct {
 	Line   string    `json:"line"`
 }
 
-// Updates returns the updates of a task that follow the given update, in order. After the zero Update, it begins with
+// After returns the updates of a task that follow the given update, in order. After the zero Update, it begins with
 // the first update. It returns at most the given number of updates. If another program
-// wrote an entry whose id needs more than 63 bits, Updates ends before that entry.
-func (s *Store) Updates(ctx context.Context, id int64, after Update, most int) ([]Update, error) {
+// wrote an entry whose id needs more than 63 bits, After ends before that entry.
+func (s Updates) After(ctx context.Context, id int64, after Update, most int) ([]Update, error) {
 	from := fmt.Sprintf("(%d-%d", after.Round, after.Number)
 	found, err := conn.Ask(ctx, s.Conn, "read updates", func(r redis.Cmdable) *redis.XMessageSliceCmd {
 		return r.XRangeN(ctx, s.Keys.UpdatesPrefix()+strconv.FormatInt(id, 10), from, "+", int64(most))
@@ -43,9 +47,9 @@ func (s *Store) Updates(ctx context.Context, id int64, after Update, most int) (
 	return parseUpdates(found), err
 }
 
-// LastUpdates returns the newest updates of a task from a round on, in order. It returns at most the given number of
+// Last returns the newest updates of a task from a round on, in order. It returns at most the given number of
 // updates.
-func (s *Store) LastUpdates(ctx context.Context, id int64, round, most int) ([]Update, error) {
+func (s Updates) Last(ctx context.Context, id int64, round, most int) ([]Update, error) {
 	found, err := conn.Ask(ctx, s.Conn, "read updates", func(r redis.Cmdable) *redis.XMessageSliceCmd {
 		return r.XRevRangeN(ctx, s.Keys.UpdatesPrefix()+strconv.FormatInt(id, 10), "+", strconv.Itoa(round),
 			int64(most))
@@ -54,8 +58,8 @@ func (s *Store) LastUpdates(ctx context.Context, id int64, round, most int) ([]U
 	return parseUpdates(found), err
 }
 
-// CountUpdates returns the number of all updates of a task.
-func (s *Store) CountUpdates(ctx context.Context, id int64) (int, error) {
+// Count returns the number of all updates of a task.
+func (s Updates) Count(ctx context.Context, id int64) (int, error) {
 	n, err := conn.Ask(ctx, s.Conn, "count updates", func(r redis.Cmdable) *redis.IntCmd {
 		return r.XLen(ctx, s.Keys.UpdatesPrefix()+strconv.FormatInt(id, 10))
 	})
