@@ -3,6 +3,7 @@ package redisstate
 import (
 	"slices"
 	"strconv"
+	"sync"
 
 	"github.com/tdf-framework/tdf/internal/rules"
 	"github.com/tdf-framework/tdf/internal/task"
@@ -151,16 +152,25 @@ func addOpening(e *conn.Args, d *task.Properties, fields, shared []task.Field) {
 	addFields(e, without(fields, shared))
 }
 
-// openFields returns the fields of each new task.
+// openFields returns the fields of each new task, without those that the script newtask.lua writes.
 func openFields(namespace string, definitions []task.Properties) [][]task.Field {
 	fields, all := make([][]task.Field, len(definitions)), make([]task.Field, 0, task.UsualFields*len(definitions))
 	for i := range definitions {
 		first := len(all)
 		all = definitions[i].AppendOpenFields(all, namespace)
-		fields[i] = all[first:len(all):len(all)]
+		of := without(all[first:len(all):len(all)], presetFields())
+		all = all[:first+len(of)]
+		fields[i] = of[:len(of):len(of)]
 	}
 	return fields
 }
+
+// presetFields returns the fields of a new task that newtask.lua writes. A call that opens a task contains its other
+// fields, and those of another value than these.
+var presetFields = sync.OnceValue(func() []task.Field {
+	usual := task.Defaults("", "", "")
+	return slices.DeleteFunc(usual.OpenFields(""), func(f task.Field) bool { return f.Value == "" })
+})
 
 // without returns the fields that are not shared.
 func without(fields, shared []task.Field) []task.Field {

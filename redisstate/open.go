@@ -181,15 +181,20 @@ func addOpenings(e *conn.Args, namespace string, definitions []task.Properties) 
 		placements[i].score, placements[i].look = moment(score), moment(look)
 	}
 	names, same := commonNames(fields), allEqual(placements)
-	e.Flag(names != nil && same && placements[0] == placement{look: "-"})
-	e.Strings(indexes.all)
-	e.Strings(places.all)
+	plain := names != nil && same && placements[0] == placement{look: "-"}
+	e.Flag(plain)
+	if !plain {
+		e.Strings(indexes.all)
+		e.Strings(places.all)
+	}
 	addFields(e, shared)
 	e.Strings(names)
-	e.Flag(names == nil)
-	e.Flag(same)
-	if same {
-		addPlacement(e, placements[0])
+	if !plain {
+		e.Flag(names == nil)
+		e.Flag(same)
+		if same {
+			addPlacement(e, placements[0])
+		}
 	}
 	e.Count(len(definitions))
 	for i := range definitions {

@@ -201,3 +201,21 @@ func worldOf(t *testing.T, s *redisstate.Store) string {
 		return number
 	})
 }
+
+// A new task has all of its properties, also those that Go does not send because most tasks have the same value.
+func TestNewTasksHaveAllProperties(t *testing.T) {
+	s := newStore(t)
+	for _, change := range []func(d *task.Properties){
+		func(*task.Properties) {},
+		func(d *task.Properties) { d.MaxFails, d.EndBefore = 2, 9e9 },
+		func(d *task.Properties) { d.Group, d.Unique = "g", "u" },
+	} {
+		d := task.Defaults("p", "rsync:/p/run.sh", "1")
+		change(&d)
+		id := expect.Result(s.Open(t.Context(), "m", d)).Value(t)[0]
+		stored := expect.Result(s.Redis.HGetAll(t.Context(), s.Keys.Task(id)).Result()).Value(t)
+		for _, f := range d.OpenFields(s.Keys.Namespace()) {
+			expect.Equal(t, stored[f.Name], f.Value, f.Name)
+		}
+	}
+}

@@ -9,20 +9,20 @@
 --  1. call slot, sequence number, the largest number of tasks or '', prefixes of the keys of tasks and of groups
 --  6. code of the state open in an index, name of the component or user that makes the call
 --  8. a condition (see the function `unmet`)
---  9. '1' if openplain.lua may open the tasks when 3 and 8 are empty, or ''
--- - the number of different names of indexes of the new tasks, and these names (see group_and_queue)
--- - the number of places of the new tasks, and these places (see the function `no_place`)
+--  9. '1' if openplain.lua may open the tasks when 3 and 8 are empty, or ''. The lines with a star are then missing
+-- * the number of different names of indexes of the new tasks, and these names (see group_and_queue)
+-- * the number of places of the new tasks, and these places (see the function `no_place`)
 -- - the number of properties that all new tasks have in common, and these properties with their values
 -- - the number of properties that each new task has with a value of its own, and the names of these properties
--- - '1' if new tasks have other properties, too, or ''
--- - '1' and a placement, if all new tasks have this placement, or ''
+-- * '1' if new tasks have other properties, too, or ''
+-- * '1' and a placement, if all new tasks have this placement, or ''
 -- - the number of new tasks, and the tasks
 --
 -- Each new task is: its placement, if the new tasks have different placements; the number of its other properties, if
 -- new tasks have other properties; the values of the properties that each new task has; its other properties, with
 -- their values. The last argument is the highest id that the client has got. A placement is: the index of the task's
--- names among these names, or 0; the index of its place among
--- the places, or 0; score and due time, which are moments (see the function `moment`).
+-- names among these names, or 0; the index of its place among the places, or 0; score and due time, which are moments
+-- (see the function `moment`).
 --
 -- Returns '+' and the first id, '=', '#mark group', '^tasks limit', '$owner name', '!reason' or an error, as
 -- transact.lua does.
@@ -34,16 +34,21 @@ cursor = 9
 local answer = answered()
 if answer then return answer end
 
-local indexed, of_place = take_list(1), take_list(1)
+local plain = ARGV[9] ~= ''
+local indexed, of_place = {}, {}
+if not plain then indexed, of_place = take_list(1), take_list(1) end
 if of_place[1] then use_places(open_list) end
-local shared, names, have_others = take_list(2), take_list(1), take() == '1'
-local names_at, at_place, score, look
+local shared, names = take_list(2), take_list(1)
+local have_others, same_placement = false, plain
+local names_at, at_place, score, look = '0', '0', '', '-'
 local function take_placement()
   names_at, at_place, score, look = unpack(ARGV, cursor + 1, cursor + 4)
   cursor = cursor + 4
 end
-local same_placement = take() == '1'
-if same_placement then take_placement() end
+if not plain then
+  have_others, same_placement = take() == '1', take() == '1'
+  if same_placement then take_placement() end
+end
 local n = tonumber(take())
 
 local wrong = not_sorted(due) or not_sorted(open_list)

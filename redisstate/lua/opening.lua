@@ -115,7 +115,7 @@ end
 -- task's time of opening and its score. From task to task, the time of opening grows by 1 µs, so that the tasks keep
 -- their order.
 local function opener(ids, keys, who, shared, names)
-  local opened, line, h = 0, ' ' .. who .. ': open', { '', 'log', '', '0:open', '', 'id', '', unpack(shared) }
+  local opened, line, h = 0, ' ' .. who .. ': open', new_task(unpack(shared))
   local named, own = #h, #names
   for i = 1, own do h[named + 2 * i - 1] = names[i] end
   return function(score, from, properties)

@@ -7,10 +7,10 @@ if ARGV[9] ~= '' and ARGV[3] == '' and ARGV[8] == '' then
   if answer then return answer end
   local counter, tasks, open_list = KEYS[3], ARGV[4], KEYS[4]
 
-  -- The arguments are those of open.lua: the shared properties begin at 13, and the values of the tasks behind `from`.
-  local names = 13 + 2 * ARGV[12]
+  -- The arguments are those of open.lua: the shared properties begin at 11, and the values of the tasks behind `from`.
+  local names = 11 + 2 * ARGV[10]
   local n_names = ARGV[names] + 0
-  local from = names + n_names + 7
+  local from = names + n_names + 1
   local n = ARGV[from] + 0
   local last = try('INCRBY', counter, n) -- an error reply if the counter is no number
   local sound = type(last) == 'number' and last > n and last - n >= ARGV[#ARGV] + 0 and last < IDS_END
@@ -33,7 +33,7 @@ if ARGV[9] ~= '' and ARGV[3] == '' and ARGV[8] == '' then
 
   if sound then -- the script writes the tasks
     local line = ' ' .. ARGV[7] .. ': open'
-    local h = { '', 'log', '', '0:open', '', 'id', '', unpack(ARGV, 13, names - 1) }
+    local h = new_task(unpack(ARGV, 11, names - 1))
     local named = #h
     for j = 1, n_names do h[named + 2 * j - 1], h[named + 2 * j] = ARGV[names + j], '' end
     for i = 1, n do

@@ -4,7 +4,7 @@
 local ARGV, KEYS, call, try, unpack = ARGV, KEYS, redis.call, redis.pcall, unpack -- access to locals is faster
 
 -- Lua converts texts to numbers where it computes with them.
-local clock = redis.call('TIME')
+local clock = call('TIME')
 local now = clock[1] + clock[2] / 1000000
 
 -- While a script runs, Redis serves no other client. So after BUDGET seconds, or a multiple of this time, some scripts
@@ -35,7 +35,7 @@ do
   end
 end
 
-local now_text = string.format('%.6f', now)
+local now_text = clock[1] .. '.' .. string.sub('00000' .. clock[2], -6)
 
 local INF = 1e300 -- stands for infinity, because tonumber cannot read "inf" in every Redis
 
@@ -54,7 +54,7 @@ end
 -- The first two arguments of a script with call slots are the call slot and the sequence number. Returns the stored
 -- answer if this call of the call slot was already answered, an error reply if a later one was, and nil for a new call.
 local function answered()
-  local last, sequence = ARGV[1] ~= '' and redis.call('HGET', KEYS[1], ARGV[1]), ARGV[2]
+  local last, sequence = ARGV[1] ~= '' and call('HGET', KEYS[1], ARGV[1]), ARGV[2]
   if not last then return nil end
   local done, answer = string.match(last, '^(%d+)\n(.*)$')
   if done == sequence then return answer end
@@ -66,14 +66,14 @@ end
 -- of 100. In each hour with calls, the client gives at least one call a sequence number that is a multiple of 100.
 local function remember(answer)
   if ARGV[1] == '' then return end
-  local new = redis.call('HSET', KEYS[1], ARGV[1], ARGV[2] .. '\n' .. answer)
-  if new == 1 or ARGV[2] % 100 == 0 then redis.call('EXPIRE', KEYS[1], 86400) end
+  local new = call('HSET', KEYS[1], ARGV[1], ARGV[2] .. '\n' .. answer)
+  if new == 1 or ARGV[2] % 100 == 0 then call('EXPIRE', KEYS[1], 86400) end
 end
 
 -- Returns an error reply if the key exists but is not a sorted set. Otherwise, returns nil and the size of the set.
 -- Scripts check this before their first write, because Redis does not undo the writes of a script that fails.
 local function not_sorted(key)
-  local size = redis.pcall('ZCARD', key)
+  local size = try('ZCARD', key)
   if type(size) == 'table' then return redis.error_reply('WRONGTYPE ' .. key .. ' is not a sorted set') end
   return nil, size
 end
@@ -88,12 +88,12 @@ local function into(all, key)
   return of
 end
 
--- Sends a command with a key and many arguments, in pieces. The function `run` is redis.call or redis.pcall. With
--- redis.pcall, bulk returns the first error reply, and stops there.
+-- Sends a command with a key and many arguments, in pieces. The function `run` is call or try. With try, bulk returns
+-- the first error reply, and stops there.
 local function bulk(command, key, of, run)
   local n = #of
   for i = 1, n, 500 do
-    local reply = (run or redis.call)(command, key, unpack(of, i, i + 499 < n and i + 499 or n))
+    local reply = (run or call)(command, key, unpack(of, i, i + 499 < n and i + 499 or n))
     if type(reply) == 'table' and reply.err then return reply end
   end
 end
@@ -102,93 +102,11 @@ end
 -- script puts in a new token. Unused tokens expire after an hour.
 local MOST_TOKENS = 8
 local function wake(key, tokens)
-  local there = redis.pcall('LLEN', key)
+  local there = try('LLEN', key)
   if type(there) == 'table' or there >= MOST_TOKENS then return end -- without a token, the component wakes up later
-  redis.call('LPUSH', key, unpack({ '1', '1', '1', '1', '1', '1', '1', '1' }, 1, math.min(tokens, MOST_TOKENS - there)))
-  if there == 0 then redis.call('EXPIRE', key, 3600) end
+  call('LPUSH', key, unpack({ '1', '1', '1', '1', '1', '1', '1', '1' }, 1, math.min(tokens, MOST_TOKENS - there)))
+  if there == 0 then call('EXPIRE', key, 3600) end
 end
 
 -- All ids are below this number, so that a score in an index can hold both a state and an id.
 local IDS_END = 1099511627776
-
--- Returns the score of a task in its indexes. The scores order tasks by state, then by id.
-local function place(code, id) return string.format('%.0f', code * IDS_END + tonumber(id)) end
-
--- Returns the key of the index of a task's group. Returns nil if the task has no group, or if the key exists but is not
--- a sorted set. With the prefix of the indexes of queues, the function does the same for a queue.
-local group_indexes = {}
-local function group_index(prefix, group, id)
-  if not group or group == '' or tonumber(id) >= IDS_END then return nil end
-  local key = prefix .. group
-  if group_indexes[key] == nil then group_indexes[key] = not not_sorted(key) end
-  return group_indexes[key] and key or nil
-end
-
--- One text names the indexes that have a task: its group, and behind a line feed its queue, if it has one. Returns
--- both.
-local function group_and_queue(names)
-  local cut = string.find(names, '\n', 1, true)
-  if not cut then return names, nil end
-  return string.sub(names, 1, cut - 1), string.sub(names, cut + 1)
-end
-
--- Returns the names of a task's indexes. The queue `default` has no index.
-local function names_of(group, queue)
-  if not queue or queue == '' or queue == 'default' then return group or '' end
-  return (group or '') .. '\n' .. queue
-end
-
--- Returns another key or prefix of the namespace than the prefix of the indexes of groups.
-local function beside(groups, name) return string.sub(groups, 1, -7) .. name end
-
--- Returns the keys of the indexes of a task's group and queue, or nil for each that it lacks.
-local function indexes_of(groups, names, id)
-  local group, queue = group_and_queue(names)
-  return group_index(groups, group, id), queue and group_index(beside(groups, 'queue:'), queue, id)
-end
-
--- Adds a task to its indexes. The function finish_indexes writes them.
-local in_indexes = {} -- new entries, by the key of the index
-local function enter_indexes(groups, names, code, id)
-  local of_group, of_queue = indexes_of(groups, names, id)
-  for _, key in pairs({ of_group or of_queue, of_group and of_queue }) do
-    local of = in_indexes[key] or {}
-    in_indexes[key] = of
-    of[#of + 1], of[#of + 2] = place(code, id), id
-  end
-end
-
-local function finish_indexes()
-  for key, of in pairs(in_indexes) do bulk('ZADD', key, of) end
-end
-
--- Wakes the server if tasks wait for a group whose last unfinished task the script has just finished. The codes of the
--- states of finished tasks begin at FINISHED.
-local FINISHED = 4
-local function wake_for_groups(groups)
-  local awaited = beside(groups, 'awaited_groups')
-  if not next(in_indexes) or redis.call('EXISTS', awaited) == 0 then return end
-  for key in pairs(in_indexes) do
-    local is_group, name = string.sub(key, 1, #groups) == groups, string.sub(key, #groups + 1)
-    if is_group and type(redis.pcall('ZSCORE', awaited, name)) == 'string'
-      and redis.call('ZCOUNT', key, '-inf', '(' .. place(FINISHED, 0)) == 0 then
-      wake(beside(groups, 'wake:server'), 1)
-    end
-  end
-end
-
--- Returns the log with one more line. If it then has more than 100 lines, only the first 10 and the last 90 stay.
-local function logged(log, line)
-  if not log or log == '' then return line end
-  if #log > 2000 then
-    local ends, pos = {}, 0
-    repeat
-      pos = string.find(log, '\n', pos + 1, true)
-      ends[#ends + 1] = pos
-    until not pos
-    if #ends >= 99 then
-      log = string.sub(log, 1, ends[10]) .. string.sub(log, ends[#ends - 88] + 1)
-    end
-  end
-  return log .. '\n' .. line
-end

@@ -16,27 +16,27 @@ import (
 // The file .luacheckrc and the tests read this table.
 var (
 	Open = declare(Script{
-		Name: "open", Full: Fails, Moves: true, After: "prelude openplain values places opening",
+		Name: "open", Full: Fails, Moves: true, After: "prelude newtask openplain values indexes places opening",
 	})
 	Claim = declare(Script{
 		Name: "claim", Full: waits, Moves: true, Unconfirmed: true,
-		After: "prelude sources values places claiming limiting starting fitting kept ordering",
+		After: "prelude sources values indexes places claiming limiting starting fitting kept ordering",
 	})
 	Renew = declare(Script{Name: "renew", After: "prelude sources values", Full: Runs, Moves: true, Unconfirmed: true})
 	Move  = declare(Script{
 		Name: "move", Full: Runs, Moves: true,
-		After: "prelude sources limiting plain values places endings moving",
+		After: "prelude indexes sources limiting plain values places endings moving",
 	})
 	Transact = declare(Script{
 		Name: "transact", Full: Runs, Moves: true,
-		After: "prelude sources values places limiting opening endings needs moving deciding",
+		After: "prelude sources values indexes places limiting newtask opening endings needs moving deciding",
 	})
 	TransactOpening = declare(Script{
 		Name: "transact", Full: Fails, Moves: true,
-		After: "prelude sources values places limiting opening endings needs moving deciding",
+		After: "prelude sources values indexes places limiting newtask opening endings needs moving deciding",
 	})
-	Link   = declare(Script{Name: "link", After: "prelude values opening", Full: Runs, Unconfirmed: true})
-	Marks  = declare(Script{Name: "marks", After: "prelude values opening", Full: Runs})
+	Link   = declare(Script{Name: "link", After: "prelude values indexes opening", Full: Runs, Unconfirmed: true})
+	Marks  = declare(Script{Name: "marks", After: "prelude values indexes opening", Full: Runs})
 	Unhold = declare(Script{
 		Name: "unhold", Full: Runs, Unconfirmed: true, After: "prelude sources values places limiting",
 	})

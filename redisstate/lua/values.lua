@@ -71,20 +71,6 @@ local function set_score(key, score, member)
   if score then try('ZADD', key, score, member) else try('ZREM', key, member) end
 end
 
--- Adds the groups and queues of new tasks to the sets of the names of all groups and queues. The first argument is the
--- prefix of the indexes of groups. The sets only repeat what the indexes say, so if one has a wrong type, the script
--- goes on.
-local function keep_names(groups, indexed)
-  local of_groups, of_queues = {}, {}
-  for _, names in ipairs(indexed) do
-    local group, queue = group_and_queue(names)
-    if group ~= '' then put(of_groups, 0, group) end
-    if queue then put(of_queues, 0, queue) end
-  end
-  bulk('ZADD', beside(groups, 'group_names'), of_groups, redis.pcall)
-  bulk('ZADD', beside(groups, 'queue_names'), of_queues, redis.pcall)
-end
-
 -- Returns an error reply if the key exists but is not a hash.
 local function not_hash(key)
   if type(try('HLEN', key)) == 'table' then return redis.error_reply('WRONGTYPE ' .. key .. ' is not a hash') end
