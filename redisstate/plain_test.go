@@ -213,7 +213,7 @@ func TestNewTasksHaveAllProperties(t *testing.T) {
 		d := task.Defaults("p", "rsync:/p/run.sh", "1")
 		change(&d)
 		id := expect.Result(s.Open(t.Context(), "m", d)).Value(t)[0]
-		stored := expect.Result(s.Redis.HGetAll(t.Context(), s.Keys.Task(id)).Result()).Value(t)
+		stored := expect.Result(s.Conn.Redis.HGetAll(t.Context(), s.Keys.Task(id)).Result()).Value(t)
 		for _, f := range d.OpenFields(s.Keys.Namespace()) {
 			expect.Equal(t, stored[f.Name], f.Value, f.Name)
 		}
