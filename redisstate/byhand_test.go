@@ -230,37 +230,3 @@ func TestRenewWithForeignValues(t *testing.T) {
 	after := s.Conn.Redis.ZScore(t.Context(), s.Keys.Due(), "1").Val()
 	expect.True(t, after != due, "the task is due at", after, "before at", due)
 }
-
-// EachDependency gives out each task of a group once, even if a manager archives the tasks meanwhile.
-func TestDependenciesArchivedMeanwhile(t *testing.T) {
-	s := newStore(t)
-	n := redisstate.GroupIDsPerPage + 50
-	ids := mustOpen(t, s, ofGroup("g", n)...)
-	waiting := define("x")
-	waiting.AfterAny = &task.Dependencies{Group: "g"}
-	last := mustOpen(t, s, waiting)[0]
-	moveAll := func(ids []int64, decide func(t *task.Task) (rules.Move, error)) {
-		stored := expect.Result(s.Read(t.Context(), ids, redisstate.Want{Fields: redisstate.Whole})).Value(t)
-		var moves []rules.Move
-		for _, x := range stored {
-			m := expect.Result(decide(x.Task)).Value(t)
-			moves = append(moves, m)
-		}
-		expect.Result(s.Apply(t.Context(), "m", redisstate.UnitsOf(moves)...)).OK(t)
-	}
-	moveAll(ids, rules.Cancel)
-	seen := map[int64]int{}
-	left, err := s.EachDependency(t.Context(), last, func(x redisstate.Stored) bool {
-		if seen[x.ID]++; len(seen) == 1 {
-			moveAll(ids[:500], rules.Archive)
-			moveAll(ids[n-10:], rules.Archive)
-		}
-		return true
-	})
-	must(t, err)
-	expect.Equal(t, left, 0, n, "tasks")
-	expect.Len(t, seen, n, left)
-	for id, times := range seen {
-		expect.MustTrue(t, times <= 1, "task", id, "came", times, "times")
-	}
-}

@@ -61,18 +61,6 @@ func (u Unit) needsKeys() bool {
 		slices.ContainsFunc(u.Open, func(d task.Properties) bool { return d.Unique != "" })
 }
 
-// unfinishedCodes adds the codes of the states in which a group's task keeps the group from being complete. If the call
-// needs none, it adds an empty list.
-func addUnfinishedCodes(e *conn.Args, needed bool) {
-	var codes []string
-	for _, list := range rules.Lists {
-		if needed && !list.Finished() {
-			codes = append(codes, strconv.Itoa(index.GroupCode(list)))
-		}
-	}
-	e.Strings(codes)
-}
-
 func addFields(e *conn.Args, fields []task.Field) {
 	e.Count(len(fields))
 	for _, f := range fields {

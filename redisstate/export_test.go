@@ -6,14 +6,11 @@ import (
 )
 
 const (
-	CallsPerTurn      = callsPerTurn
 	ClaimReplySeen    = claimReplySeen
 	CountedAnyway     = countedAnyway
 	CountedForEach    = countedForEach
 	FewNames          = fewNames
-	GroupIDsPerPage   = groupIDsPerPage
 	HashesUnseen      = hashesUnseen
-	LinksPerCall      = linksPerCall
 	LongRun           = longRun
 	LongestFact       = longestFact
 	LongestField      = longestField

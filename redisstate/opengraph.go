@@ -72,6 +72,9 @@ func resolved(definitions []task.Properties, places, opens []int, opened []Opene
 	return all
 }
 
+// linksAtOnce is the number of dependencies that CheckDependencies reads at once.
+const linksAtOnce = 5000
+
 // CheckDependencies checks the dependencies of new tasks. The error wraps a *[task.PropertyError] if a task or a group
 // does not exist, or if a task that must succeed is already finished without success. For a request that was carried
 // out before, it checks nothing.
@@ -95,7 +98,7 @@ func (s *Store) CheckDependencies(ctx context.Context, definitions []task.Proper
 	if err := task.ValidateAll(definitions); err != nil {
 		return err
 	}
-	for page := range slices.Chunk(all, linksPerRead) {
+	for page := range slices.Chunk(all, linksAtOnce) {
 		if err := s.checkRequirements(ctx, page); err != nil {
 			return err
 		}

@@ -18,6 +18,7 @@ import (
 	"github.com/tdf-framework/tdf/internal/testlog"
 	"github.com/tdf-framework/tdf/redisstate"
 	"github.com/tdf-framework/tdf/redisstate/conn"
+	"github.com/tdf-framework/tdf/redisstate/dependencies"
 )
 
 // After Redis has come back with older data, ids that it gave out name no other task, and reports and archives from
@@ -161,7 +162,7 @@ func TestCopiedNamespace(t *testing.T) {
 	waits := define("waits")
 	waits.After = &task.Dependencies{Group: "g"}
 	mustOpen(t, s, grouped("g"), keyed("k", task.UntilFinished), waits)
-	expect.Result(s.LinkWaiting(t.Context())).Is(t, 1)
+	expect.Result(dependencies.Of(s).LinkWaiting(t.Context())).Is(t, 1)
 	claims := mustClaim(t, s, 1)
 	other := connect(t, s.Conn.Addr, redistest.Namespace(t))
 	for _, key := range s.Conn.Redis.Keys(t.Context(), s.Keys.Key("")+"*").Val() {

@@ -18,6 +18,7 @@ import (
 	"github.com/tdf-framework/tdf/internal/rules"
 	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate"
+	"github.com/tdf-framework/tdf/redisstate/dependencies"
 )
 
 // A report that settles its round does the same as a report without it and the server after it, in one step.
@@ -116,7 +117,7 @@ func TestSettledReportWithDependents(t *testing.T) {
 		id := mustOpen(t, s, define("x"))[0]
 		c := mustClaim(t, s, 1)[0]
 		mustOpen(t, s, afterTasks(id))
-		expect.Result(s.LinkWaiting(t.Context())).OK(t)
+		expect.Result(dependencies.Of(s).LinkWaiting(t.Context())).OK(t)
 		result := rules.Result{Exit: "0"}
 		m := expect.Result(rules.Execute(c.Task, c.ID, result)).Value(t).Settled(c.Task, result)
 		mustApply(t, s, m, nil)

@@ -237,6 +237,10 @@ func (s *Store) transact(ctx context.Context, who string, units []Unit, once boo
 		}
 	}
 	maxTasks := ""
+	var unfinished []string
+	if slices.ContainsFunc(units, func(u Unit) bool { return u.Decide != "" }) {
+		unfinished = index.UnfinishedCodes()
+	}
 	switch {
 	case slices.ContainsFunc(units, func(u Unit) bool {
 		return u.onlyOpens() || openerOf(ctx) != nil && len(u.Open) > 0 && !u.ByRound
@@ -263,7 +267,7 @@ func (s *Store) transact(ctx context.Context, who string, units []Unit, once boo
 		e.Count(index.GroupCode(task.Open))
 		addHoldingStates(e, slices.ContainsFunc(units, Unit.needsKeys))
 		addArchivingStates(e, slices.ContainsFunc(units, Unit.movesFinished))
-		addUnfinishedCodes(e, slices.ContainsFunc(units, func(u Unit) bool { return u.Decide != "" }))
+		e.Strings(unfinished)
 		addCallLists(e, lists)
 		addUnits(e, s.Keys, units)
 		e.Add(strconv.FormatInt(s.Conn.HighestID(), 10))

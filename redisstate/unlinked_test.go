@@ -6,10 +6,10 @@ import (
 	"testing"
 
 	"github.com/tdf-framework/tdf/internal/expect"
-	"github.com/tdf-framework/tdf/internal/redistest"
 	"github.com/tdf-framework/tdf/internal/rules"
 	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate"
+	"github.com/tdf-framework/tdf/redisstate/dependencies"
 )
 
 func afterTasks(ids ...int64) task.Properties {
@@ -53,7 +53,7 @@ func TestRemovalBeforeLinks(t *testing.T) {
 		s.Conn.Redis.Del(t.Context(), s.Keys.Unlinked())
 		s.Conn.Redis.ZAdd(t.Context(), s.Keys.Unlinked(), kept...)
 		for left := int64(42); left > 0; { // on a slow machine, a turn ends before all are linked
-			expect.Result(s.LinkWaiting(t.Context())).OK(t)
+			expect.Result(dependencies.Of(s).LinkWaiting(t.Context())).OK(t)
 			now := s.Conn.Redis.ZCard(t.Context(), s.Keys.Unlinked()).Val()
 			expect.MustTrue(t, now < left, "after a turn", now, "tasks are not linked; before it", left)
 			left = now
@@ -62,65 +62,6 @@ func TestRemovalBeforeLinks(t *testing.T) {
 		m, _ := rules.Remove(read(t, s, ids[2]))
 		expect.NoError(t, expect.Result(s.Apply(t.Context(), "user", redisstate.Unit{Moves: []rules.Move{m}})).Value(t)[0].Err)
 	})
-}
-
-// A turn links a limited number of dependencies. Later turns continue, also in the middle of a task.
-func TestATurnOfLinksIsShort(t *testing.T) {
-	for _, late := range []bool{false, true} {
-		s := connect(t, redistest.Shared(t), redistest.Namespace(t))
-		most := redisstate.CallsPerTurn * redisstate.LinksPerCall
-		if late {
-			withoutTime(t)
-			most = redisstate.CallsPerTurn * 32
-		}
-		var ids []int64
-		for range 4 {
-			ids = append(ids, mustOpen(t, s, slices.Repeat([]task.Properties{define("d")}, 1000)...)...)
-		}
-		mustOpen(t, s, afterTasks(ids...), afterTasks(ids...), afterTasks(ids...))
-		linked := func() (n int) {
-			for id := int64(4001); id <= 4003; id++ {
-				n += read(t, s, id).Current().Linked
-			}
-			return n
-		}
-		for before := 0; before < 3*len(ids); {
-			if n, err := s.LinkWaiting(t.Context()); n == 0 || err != nil {
-				t.Fatal(n, err)
-			}
-			now := linked()
-			expect.MustTrue(t, now != before, "a turn links", now-before, "dependencies")
-			expect.MustTrue(t, now <= before+most, "a turn links", now-before, "dependencies")
-			before = now
-		}
-		expect.Result(s.LinkWaiting(t.Context())).Is(t, 0)
-		c := mustClaim(t, s, 1)[0]
-		mustExecute(t, s, c, rules.Result{Error: "no", Exit: "1"})
-		mustSettle(t, s, c.Task.ID)
-		for n := 1; n > 0; {
-			n = expect.Result(s.HandleEndings(t.Context())).Value(t)
-		}
-		for id := int64(4001); id <= 4003; id++ {
-			r := read(t, s, id).Current()
-			expect.Equal(t, r.Waits, len(ids)-1)
-			expect.NotEqual(t, r.Unmet, "")
-		}
-		mustMove(t, s, 4001, rules.Cancel)
-		released := func() int {
-			n, _ := s.Conn.Redis.HGet(t.Context(), s.Keys.Task(4001), "0:released").Int()
-			return n
-		}
-		for before := 0; before < len(ids); {
-			expect.MustEqual(t, expect.Result(s.HandleEndings(t.Context())).Value(t), 1)
-			now := released()
-			expect.MustTrue(t, now != before, "a turn releases", now-before, "dependencies")
-			expect.MustTrue(t, now <= before+most, "a turn releases", now-before, "dependencies")
-			before = now
-		}
-		for _, id := range ids {
-			expect.MustEqual(t, read(t, s, id).Dependents, 2, "tasks need task", id)
-		}
-	}
 }
 
 func inGroup(group string) task.Properties {

@@ -50,7 +50,7 @@ func TestDiagnoseTasksThatWaitForEachOther(t *testing.T) {
 			open(c.opened...)
 			for n := 1; n > 0; {
 				var err error
-				n, err = s.LinkWaiting(t.Context())
+				n, err = dependencies.Of(s).LinkWaiting(t.Context())
 				expect.NoError(t, err)
 			}
 			got := ""

@@ -8,6 +8,7 @@ import (
 	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/internal/testspace"
 	"github.com/tdf-framework/tdf/manager"
+	"github.com/tdf-framework/tdf/redisstate/dependencies"
 )
 
 // The dependents of a task are those that still wait for it or for its group, of the owner that is asked for.
@@ -29,7 +30,7 @@ func TestDependents(t *testing.T) {
 	open("", one, nil)
 	open("", &task.Dependencies{Group: "g"}, nil)
 	expect.Result(m.Cancel(t.Context(), manager.ByIDs(4)...)).OK(t)
-	expect.Result(a.redis().LinkWaiting(t.Context())).OK(t)
+	expect.Result(dependencies.Of(a.redis()).LinkWaiting(t.Context())).OK(t)
 	mustBe := func(owner string, most int, want string) {
 		t.Helper()
 		found, err := a.Dependents(t.Context(), first, owner, most)

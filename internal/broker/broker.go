@@ -13,6 +13,7 @@ import (
 	"github.com/tdf-framework/tdf/redisstate"
 	"github.com/tdf-framework/tdf/redisstate/blobs"
 	"github.com/tdf-framework/tdf/redisstate/conn"
+	"github.com/tdf-framework/tdf/redisstate/dependencies"
 	"github.com/tdf-framework/tdf/redisstate/limits"
 	"github.com/tdf-framework/tdf/redisstate/presence"
 	"github.com/tdf-framework/tdf/redisstate/programs"
@@ -53,6 +54,7 @@ type store interface {
 type whole struct {
 	*redisstate.Store
 	link
+	dependencies.Links
 	*presence.Presence
 	*programs.Archives
 	blobs.Blobs
@@ -69,7 +71,7 @@ type link interface {
 func WholeOf(s *redisstate.Store) DirectStore { return wholeOf(s) }
 
 func wholeOf(s *redisstate.Store) whole {
-	return whole{s, s.Conn, s.Presence, s.Programs, s.Blobs, &s.Limits}
+	return whole{s, s.Conn, dependencies.Of(s), s.Presence, s.Programs, s.Blobs, &s.Limits}
 }
 
 // Options configure a [Broker].

@@ -656,7 +656,7 @@ func TestChangeOfAWaitingTask(t *testing.T) {
 	expect.NoError(s, s.execute(s.claim(60), rules.Result{Exit: "0"}))
 	m, _ := rules.Settle(s.task(1), s.now(), nil)
 	expect.NoError(s, s.apply(m, nil))
-	expect.Result(s.store.HandleEndings(s.Context())).OK(s)
+	expect.Result(dependencies.Of(s.store).HandleEndings(s.Context())).OK(s)
 	soon++
 	change() // task 2 is due, because it need not wait any more
 	expect.Equal(s, fmt.Sprint(s.runAll()), "[2]")

@@ -13,6 +13,7 @@ import (
 	"github.com/tdf-framework/tdf/redisstate/blobs"
 	"github.com/tdf-framework/tdf/redisstate/conn"
 	"github.com/tdf-framework/tdf/redisstate/counts"
+	"github.com/tdf-framework/tdf/redisstate/dependencies"
 	"github.com/tdf-framework/tdf/redisstate/limits"
 	"github.com/tdf-framework/tdf/redisstate/periodics"
 	"github.com/tdf-framework/tdf/redisstate/presence"
@@ -44,11 +45,12 @@ func StoreOf(s *redisstate.Store) Store {
 		link
 		blobs.Blobs
 		*counts.Counters
+		dependencies.Links
 		*limits.Limiter
 		periodics.Periodics
 		*presence.Presence
 		*programs.Archives
-	}{s, s.Conn, s.Blobs, s.Counters, &s.Limits, periodics.Of(s), s.Presence, s.Programs}
+	}{s, s.Conn, s.Blobs, s.Counters, dependencies.Of(s), &s.Limits, periodics.Of(s), s.Presence, s.Programs}
 }
 
 // A Server settles the tasks of one namespace.

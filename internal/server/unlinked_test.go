@@ -11,6 +11,7 @@ import (
 	"github.com/tdf-framework/tdf/internal/rules"
 	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate"
+	"github.com/tdf-framework/tdf/redisstate/dependencies"
 )
 
 // failAll claims, executes and fails open tasks, without the server.
@@ -164,7 +165,7 @@ func TestHeartbeatsDuringTheWork(t *testing.T) {
 		"settle": func(ctx context.Context) error { _, err := s.server.settleDue(ctx); return err },
 		"end": func(ctx context.Context) error {
 			s.failAll(ids)
-			_, err := s.store.HandleEndings(ctx)
+			_, err := dependencies.Of(s.store).HandleEndings(ctx)
 			return err
 		},
 	}

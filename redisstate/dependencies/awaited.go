@@ -135,13 +135,13 @@ func WaitingOf(ctx context.Context, s *redisstate.Store, ids []int64, most int) 
 	}})]
 	values, err := conn.AskEach(ctx, s.Conn, "read dependencies", stored,
 		func(p redis.Pipeliner, x redisstate.Stored) *redis.SliceCmd {
-			return p.HMGet(ctx, s.Keys.Task(x.ID), redisstate.LinkFields...)
+			return p.HMGet(ctx, s.Keys.Task(x.ID), linkFields...)
 		})
 	var waiting []Waiting
 	for i, v := range values {
 		w := Waiting{ID: stored[i].ID, Group: stored[i].Task.Group}
-		for _, d := range redisstate.LinksOf(v.Val()) {
-			if id, err := strconv.ParseInt(d.Name, 10, 64); err == nil && !d.IsGroup() {
+		for _, d := range linksOf(v.Val()) {
+			if id, err := strconv.ParseInt(d.name, 10, 64); err == nil && !d.isGroup() {
 				w.After = append(w.After, id)
 			}
 		}

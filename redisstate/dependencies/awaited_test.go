@@ -18,6 +18,10 @@ import (
 
 func newStore(t *testing.T) *redisstate.Store {
 	t.Parallel()
+	return connect(t)
+}
+
+func connect(t *testing.T) *redisstate.Store {
 	return testspace.Connect(t, testspace.Config(t, redistest.Shared(t)))
 }
 
@@ -49,7 +53,7 @@ func TestAwaiting(t *testing.T) {
 	whatever := define("any")
 	whatever.AfterAny = &task.Dependencies{Tasks: []int64{first}}
 	ids := mustOpen(t, s, after, whatever, afterGroup("g"))
-	expect.Result(s.LinkWaiting(t.Context())).OK(t)
+	expect.Result(dependencies.Of(s).LinkWaiting(t.Context())).OK(t)
 	mustBe := func(when, group string, most int64, want string) {
 		t.Helper()
 		all, total, err := dependencies.WaitingFor(t.Context(), s, first, group, most)
@@ -77,7 +81,7 @@ func TestAwaitedGroups(t *testing.T) {
 	expect.NoError(t, s.CloseGroup(t.Context(), "b"))
 	open := expect.Result(s.OpenGroupsOf(t.Context(), append(slices.Clone(ids), 999))).Value(t)
 	expect.Equal(t, open, []string{"a"})
-	expect.Result(s.LinkWaiting(t.Context())).OK(t)
+	expect.Result(dependencies.Of(s).LinkWaiting(t.Context())).OK(t)
 	mustBe := func(when, want string) {
 		t.Helper()
 		awaited, err := dependencies.MostAwaited(t.Context(), s, 10, 2)

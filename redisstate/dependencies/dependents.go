@@ -39,12 +39,12 @@ const linksAtOnce = 500
 func Pending(ctx context.Context, s *redisstate.Store, id int64, most int) (pending []Dependency, err error) {
 	values, err := conn.Ask(ctx, s.Conn, fmt.Sprintf("read the dependencies of task %d", id),
 		func(r redis.Cmdable) *redis.SliceCmd {
-			return r.HMGet(ctx, s.Keys.Task(id), redisstate.LinkFields...)
+			return r.HMGet(ctx, s.Keys.Task(id), linkFields...)
 		})
 	if err != nil {
 		return nil, err
 	}
-	for page := range slices.Chunk(redisstate.LinksOf(values), linksAtOnce) {
+	for page := range slices.Chunk(linksOf(values), linksAtOnce) {
 		found, err := pendingOf(ctx, s, page)
 		if err != nil {
 			return nil, err
@@ -56,35 +56,35 @@ func Pending(ctx context.Context, s *redisstate.Store, id int64, most int) (pend
 	return pending, nil
 }
 
-func pendingOf(ctx context.Context, s *redisstate.Store, all []redisstate.Link) (pending []Dependency, err error) {
+func pendingOf(ctx context.Context, s *redisstate.Store, all []link) (pending []Dependency, err error) {
 	states, err := conn.AskEach(ctx, s.Conn, "read dependencies", all,
-		func(p redis.Pipeliner, d redisstate.Link) *redis.StringCmd {
-			if d.IsGroup() {
+		func(p redis.Pipeliner, d link) *redis.StringCmd {
+			if d.isGroup() {
 				return nil
 			}
-			return p.HGet(ctx, s.Keys.TaskPrefix()+d.Name, "state")
+			return p.HGet(ctx, s.Keys.TaskPrefix()+d.name, "state")
 		})
 	if err != nil {
 		return nil, err
 	}
 	for i, d := range all {
-		if !d.IsGroup() {
+		if !d.isGroup() {
 			if state := task.State(states[i].Val()); state != task.None && !state.Finished() {
-				id, _ := strconv.ParseInt(d.Name, 10, 64)
+				id, _ := strconv.ParseInt(d.name, 10, 64)
 				pending = append(pending, Dependency{ID: id, State: state})
 			}
 			continue
 		}
-		mark, err := s.GroupMark(ctx, d.Name)
+		mark, err := s.GroupMark(ctx, d.name)
 		if err != nil {
 			return nil, err
 		}
-		counts, err := s.Counts(ctx, d.Name)
+		counts, err := s.Counts(ctx, d.name)
 		if err != nil {
 			return nil, err
 		}
 		if !mark.Mark.IsComplete(counts) {
-			pending = append(pending, Dependency{Group: d.Name, Mark: mark.Mark})
+			pending = append(pending, Dependency{Group: d.name, Mark: mark.Mark})
 		}
 	}
 	return pending, nil

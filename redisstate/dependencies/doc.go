@@ -1,4 +1,6 @@
-// Package dependencies reads which tasks and groups wait for each other, for people and for retries of a whole branch.
-// The claims and the server need none of this: how a task begins to wait, and how its wait ends, is in link.go and
-// ending.go of package redisstate.
+// Package dependencies has the tasks and groups for which tasks wait. The server links a new task to what it waits for
+// (link.go), and tells the dependents of a task or group its end (ending.go). Workers read what a task has waited for
+// (after.go), and people and retries of a whole branch read who waits for whom (awaited.go, dependents.go).
+//
+// The scripts of package redisstate begin each wait: they add the task to a set, from which the server takes it.
 package dependencies

@@ -29,6 +29,16 @@ const MaxID int64 = GroupIDs - 1
 // [task.None], it is 0.
 func GroupCode(s task.State) int { return slices.Index(rules.Lists, s) + 1 }
 
+// UnfinishedCodes returns the codes of the states in which a group's task keeps the group from being complete.
+func UnfinishedCodes() (codes []string) {
+	for _, list := range rules.Lists {
+		if !list.Finished() {
+			codes = append(codes, strconv.Itoa(GroupCode(list)))
+		}
+	}
+	return codes
+}
+
 // GroupScore returns the score of a task in its indexes.
 func GroupScore(s task.State, id int64) float64 { return float64(int64(GroupCode(s))*GroupIDs + id) }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/tdf-framework/tdf/internal/web"
 	"github.com/tdf-framework/tdf/manager"
 	"github.com/tdf-framework/tdf/redisstate"
+	"github.com/tdf-framework/tdf/redisstate/dependencies"
 )
 
 // The page of a task shows what it waits for and what waits for it, with their states, at most 20 on each side, and leads to the others. A submitter sees the
@@ -37,7 +38,7 @@ func TestGraph(t *testing.T) {
 	many := open("submitter", nil, &task.Dependencies{Tasks: ids})
 	byGroup := open("", &task.Dependencies{Group: "submitter/<b>g"}, nil)
 	expect.Result(s.manager.Cancel(t.Context(), manager.ByIDs(ids[1])...)).OK(t)
-	expect.Result(s.store.LinkWaiting(t.Context())).OK(t)
+	expect.Result(dependencies.Of(s.store).LinkWaiting(t.Context())).OK(t)
 	views := 0
 	graph := func(role access.Role, id int64) string {
 		t.Helper()
@@ -62,7 +63,7 @@ func TestGraph(t *testing.T) {
 	for range 25 {
 		open("", first, nil)
 	}
-	expect.Result(s.store.LinkWaiting(t.Context())).OK(t)
+	expect.Result(dependencies.Of(s.store).LinkWaiting(t.Context())).OK(t)
 	text = graph(access.Operator, 1)
 	expect.Contains(t, text, `<a href="/ui/tasks?id=31-57">and 7 more</a>`)
 	expect.Equal(t, strings.Count(text, "<li "), 20, "dependents")

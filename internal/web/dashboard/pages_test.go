@@ -14,6 +14,7 @@ import (
 	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/internal/testspace"
 	"github.com/tdf-framework/tdf/internal/web"
+	"github.com/tdf-framework/tdf/redisstate/dependencies"
 	"github.com/tdf-framework/tdf/redisstate/notices"
 	"github.com/tdf-framework/tdf/redisstate/presence"
 )
@@ -70,7 +71,7 @@ func (s *site) fill() {
 	waiting := testspace.Define("p", "rsync:/p/run.sh", "")
 	waiting.After, waiting.AfterAny = &task.Dependencies{Group: "<b>g"}, &task.Dependencies{Tasks: []int64{2, 3}}
 	expect.Result(s.manager.Open(s.Context(), waiting)).OK(s)
-	expect.Result(s.store.LinkWaiting(s.Context())).OK(s)
+	expect.Result(dependencies.Of(s.store).LinkWaiting(s.Context())).OK(s)
 }
 
 // addWorkers registers workers with bars of every outcome.

@@ -1,4 +1,4 @@
-package redisstate
+package dependencies
 
 import (
 	"context"
@@ -9,6 +9,7 @@ import (
 
 	"github.com/tdf-framework/tdf/internal/rules"
 	"github.com/tdf-framework/tdf/internal/task"
+	"github.com/tdf-framework/tdf/redisstate"
 	"github.com/tdf-framework/tdf/redisstate/conn"
 	"github.com/tdf-framework/tdf/redisstate/index"
 	"github.com/tdf-framework/tdf/redisstate/lua"
@@ -23,28 +24,34 @@ const (
 	tasksPerTurn  = 500  // waiting tasks that are read at once
 )
 
-// A Link is a task or a group that a task waits for, in the notation of link.lua.
-type Link struct{ kind, Name string }
+// Links are the dependencies of the tasks of a store. Their methods are those that servers and workers need.
+type Links struct{ s *redisstate.Store }
 
-// IsGroup reports whether the task waits for a group.
-func (d Link) IsGroup() bool { return strings.HasPrefix(d.kind, "group") }
+// Of returns the dependencies of the tasks of a store.
+func Of(s *redisstate.Store) Links { return Links{s} }
 
-// LinkFields are the properties that name what a task waits for.
-var LinkFields = []string{task.FieldAfter, task.FieldAfterAny, task.FieldAfterGroup, task.FieldAfterGroupAny}
+// A link is a task or a group that a task waits for, in the notation of link.lua.
+type link struct{ kind, name string }
 
-// LinksOf returns the dependencies of a task, always in the same order. The values are those of LinkFields.
-func LinksOf(values []any) (all []Link) {
-	if len(values) < len(LinkFields) {
+// isGroup reports whether the task waits for a group.
+func (d link) isGroup() bool { return strings.HasPrefix(d.kind, "group") }
+
+// linkFields are the properties that name what a task waits for.
+var linkFields = []string{task.FieldAfter, task.FieldAfterAny, task.FieldAfterGroup, task.FieldAfterGroupAny}
+
+// linksOf returns the dependencies of a task, always in the same order. The values are those of linkFields.
+func linksOf(values []any) (all []link) {
+	if len(values) < len(linkFields) {
 		return nil // the key of the task is no hash
 	}
 	for i, kind := range []string{"task", "task?"} {
 		for _, id := range task.ParseIDs(conn.Text(values[i])) {
-			all = append(all, Link{kind, strconv.FormatInt(id, 10)})
+			all = append(all, link{kind, strconv.FormatInt(id, 10)})
 		}
 	}
 	for i, kind := range []string{"group", "group?"} {
 		if name := conn.Text(values[i+2]); name != "" {
-			all = append(all, Link{kind, name})
+			all = append(all, link{kind, name})
 		}
 	}
 	return all
@@ -52,7 +59,7 @@ func LinksOf(values []any) (all []Link) {
 
 // A linkJob is an operation of link.lua. It may need several calls.
 type linkJob struct {
-	all  []Link
+	all  []link
 	done int // the number of dependencies that Redis has handled
 	head func(done int, last bool) []any
 }
@@ -61,9 +68,9 @@ type linkJob struct {
 // operation is '+' if all given dependencies are handled, '~' and their number if a part of the operation remains, and
 // '-' if it is no longer possible. The last operations of a call may have no answer, because there was no time for
 // them.
-func (s *Store) runLinkJobs(ctx context.Context, jobs []*linkJob) error {
+func (l Links) runLinkJobs(ctx context.Context, jobs []*linkJob) error {
 	for calls := 0; len(jobs) > 0 && calls < callsPerTurn; calls++ {
-		e := s.linkArgs()
+		e := l.linkArgs()
 		links, taken := 0, []int{}
 		for _, j := range jobs {
 			if links >= linksPerCall {
@@ -73,11 +80,11 @@ func (s *Store) runLinkJobs(ctx context.Context, jobs []*linkJob) error {
 			e.All = append(e.All, j.head(j.done, j.done+n == len(j.all))...)
 			e.Count(n)
 			for _, d := range j.all[j.done : j.done+n] {
-				e.Add(d.kind, d.Name)
+				e.Add(d.kind, d.name)
 			}
 			links, taken = links+max(n, 1), append(taken, n)
 		}
-		answers, err := s.callLink(ctx, e, len(taken))
+		answers, err := l.callLink(ctx, e, len(taken))
 		if err != nil {
 			return err
 		}
@@ -105,9 +112,9 @@ func handled(answer string, given int) int {
 // unsuccessful are the states in which a task did not succeed, and is not archived.
 var unsuccessful = []task.State{task.Failed, task.TimedOut, task.Expired}
 
-func (s *Store) linkArgs() *conn.Args {
+func (l Links) linkArgs() *conn.Args {
 	e := &conn.Args{}
-	e.Add(s.Keys.TaskPrefix(), s.Keys.GroupPrefix(), s.Keys.DependentsPrefix(), s.Keys.GroupDependentsPrefix(),
+	e.Add(l.s.Keys.TaskPrefix(), l.s.Keys.GroupPrefix(), l.s.Keys.DependentsPrefix(), l.s.Keys.GroupDependentsPrefix(),
 		string(task.Succeeded))
 	e.Count(linksPerCall)
 	var states []string
@@ -117,7 +124,7 @@ func (s *Store) linkArgs() *conn.Args {
 		}
 	}
 	e.Strings(states)
-	addUnfinishedCodes(e, true)
+	e.Strings(index.UnfinishedCodes())
 	e.Count(len(unsuccessful))
 	for _, state := range unsuccessful {
 		e.Count(index.GroupCode(state))
@@ -126,9 +133,9 @@ func (s *Store) linkArgs() *conn.Args {
 }
 
 // callLink calls link.lua, and returns the answers of its first operations: at least one.
-func (s *Store) callLink(ctx context.Context, e *conn.Args, operations int) ([]string, error) {
-	keys := []string{s.Keys.Due(), s.Keys.Ended(), s.Keys.AwaitedGroups(), s.Keys.Groups(), s.Keys.Unlinked()}
-	reply, err := s.Conn.Run(ctx, "link tasks", lua.Link, keys, e.All, conn.LinesOf(1, operations))
+func (l Links) callLink(ctx context.Context, e *conn.Args, operations int) ([]string, error) {
+	keys := []string{l.s.Keys.Due(), l.s.Keys.Ended(), l.s.Keys.AwaitedGroups(), l.s.Keys.Groups(), l.s.Keys.Unlinked()}
+	reply, err := l.s.Conn.Run(ctx, "link tasks", lua.Link, keys, e.All, conn.LinesOf(1, operations))
 	if err != nil {
 		return nil, err
 	}
@@ -138,31 +145,31 @@ func (s *Store) callLink(ctx context.Context, e *conn.Args, operations int) ([]s
 // LinkWaiting links waiting tasks to their dependencies (docs/lifecycle.md, "Dependencies"). Afterwards, the tasks that
 // need not wait are due. It works on the tasks that have waited for the longest time, up to a limit, and returns their
 // number.
-func (s *Store) LinkWaiting(ctx context.Context) (int, error) {
-	members, err := conn.Ask(ctx, s.Conn, "read "+s.Keys.Unlinked(),
+func (l Links) LinkWaiting(ctx context.Context) (int, error) {
+	members, err := conn.Ask(ctx, l.s.Conn, "read "+l.s.Keys.Unlinked(),
 		func(r redis.Cmdable) *redis.StringSliceCmd {
-			return r.ZRange(ctx, s.Keys.Unlinked(), 0, tasksPerTurn-1)
+			return r.ZRange(ctx, l.s.Keys.Unlinked(), 0, tasksPerTurn-1)
 		})
 	if err != nil || len(members) == 0 {
 		return 0, err
 	}
-	ids, err := s.Conn.SoundIDs(ctx, s.Keys.Unlinked(), members...)
+	ids, err := l.s.Conn.SoundIDs(ctx, l.s.Keys.Unlinked(), members...)
 	if err != nil {
 		return 0, err
 	}
-	stored, err := s.Read(ctx, ids, Want{Fields: Rules})
+	stored, err := l.s.Read(ctx, ids, redisstate.Want{Fields: redisstate.Rules})
 	if err != nil {
 		return 0, err
 	}
-	jobs, err := s.linkJobs(ctx, stored)
+	jobs, err := l.linkJobs(ctx, stored)
 	if err != nil {
 		return 0, err
 	}
-	return len(members), s.runLinkJobs(ctx, jobs)
+	return len(members), l.runLinkJobs(ctx, jobs)
 }
 
 // linkJobs reads the dependencies of tasks, up to a limit. It returns the operations that link the first tasks.
-func (s *Store) linkJobs(ctx context.Context, stored []Stored) (jobs []*linkJob, err error) {
+func (l Links) linkJobs(ctx context.Context, stored []redisstate.Stored) (jobs []*linkJob, err error) {
 	for i := range stored {
 		if stored[i].Task == nil {
 			stored[i].Task = &task.Task{ID: stored[i].ID} // the script finds that the task does not wait
@@ -171,17 +178,17 @@ func (s *Store) linkJobs(ctx context.Context, stored []Stored) (jobs []*linkJob,
 	n := conn.Batch(len(stored), conn.Bound{Limit: linksPerRead, Amount: func(i int) int {
 		return stored[i].Task.Links
 	}})
-	values, err := conn.AskEach(ctx, s.Conn, "read dependencies", stored[:n],
-		func(p redis.Pipeliner, x Stored) *redis.SliceCmd {
-			return p.HMGet(ctx, s.Keys.Task(x.ID), LinkFields...)
+	values, err := conn.AskEach(ctx, l.s.Conn, "read dependencies", stored[:n],
+		func(p redis.Pipeliner, x redisstate.Stored) *redis.SliceCmd {
+			return p.HMGet(ctx, l.s.Keys.Task(x.ID), linkFields...)
 		})
 	for i, v := range values {
-		jobs = append(jobs, linkJobOf(stored[i].Task, LinksOf(v.Val())))
+		jobs = append(jobs, linkJobOf(stored[i].Task, linksOf(v.Val())))
 	}
 	return jobs, err
 }
 
-func linkJobOf(t *task.Task, all []Link) *linkJob {
+func linkJobOf(t *task.Task, all []link) *linkJob {
 	linked := t.Current().Linked // above len(all) only if another program has changed the task
 	before := min(linked, len(all))
 	return &linkJob{all, before, func(done int, last bool) []any {
@@ -194,11 +201,11 @@ func linkJobOf(t *task.Task, all []Link) *linkJob {
 
 // AwaitedGroups returns a page of the groups that tasks wait for, from the given rank on. Complete has those of these
 // groups that are complete, if some of their dependents do not know it yet. If the page is the last one, next is 0.
-func (s *Store) AwaitedGroups(ctx context.Context, from, most int64) (groups, complete []string, next int64,
+func (l Links) AwaitedGroups(ctx context.Context, from, most int64) (groups, complete []string, next int64,
 	err error,
 ) {
-	groups, err = conn.Ask(ctx, s.Conn, "read "+s.Keys.AwaitedGroups(), func(r redis.Cmdable) *redis.StringSliceCmd {
-		return r.ZRange(ctx, s.Keys.AwaitedGroups(), from, from+most-1)
+	groups, err = conn.Ask(ctx, l.s.Conn, "read "+l.s.Keys.AwaitedGroups(), func(r redis.Cmdable) *redis.StringSliceCmd {
+		return r.ZRange(ctx, l.s.Keys.AwaitedGroups(), from, from+most-1)
 	})
 	if err != nil || len(groups) == 0 {
 		return nil, nil, 0, err
@@ -206,23 +213,23 @@ func (s *Store) AwaitedGroups(ctx context.Context, from, most int64) (groups, co
 	if int64(len(groups)) == most {
 		next = from + most
 	}
-	waiting, err := s.withDependents(ctx, groups)
+	waiting, err := l.withDependents(ctx, groups)
 	if err != nil || len(waiting) == 0 {
 		return groups, nil, next, err
 	}
-	complete, err = s.completeOf(ctx, waiting)
+	complete, err = l.completeOf(ctx, waiting)
 	return groups, complete, next, err
 }
 
 // completeOf returns the groups that are complete.
-func (s *Store) completeOf(ctx context.Context, groups []string) (complete []string, err error) {
+func (l Links) completeOf(ctx context.Context, groups []string) (complete []string, err error) {
 	for len(groups) > 0 {
 		n := min(len(groups), probesPerCall)
-		e := s.linkArgs()
+		e := l.linkArgs()
 		for _, group := range groups[:n] {
 			e.Add("probe", group)
 		}
-		answers, err := s.callLink(ctx, e, n)
+		answers, err := l.callLink(ctx, e, n)
 		if err != nil {
 			return nil, err
 		}
@@ -237,10 +244,10 @@ func (s *Store) completeOf(ctx context.Context, groups []string) (complete []str
 }
 
 // withDependents returns the groups whose lists of dependents still have entries.
-func (s *Store) withDependents(ctx context.Context, groups []string) (waiting []string, err error) {
-	exist, err := conn.AskEach(ctx, s.Conn, "read the tasks that wait for groups", groups,
+func (l Links) withDependents(ctx context.Context, groups []string) (waiting []string, err error) {
+	exist, err := conn.AskEach(ctx, l.s.Conn, "read the tasks that wait for groups", groups,
 		func(p redis.Pipeliner, group string) *redis.IntCmd {
-			return p.Exists(ctx, s.Keys.GroupDependents(group))
+			return p.Exists(ctx, l.s.Keys.GroupDependents(group))
 		})
 	for i, exists := range exist {
 		if exists.Val() > 0 {
@@ -253,11 +260,11 @@ func (s *Store) withDependents(ctx context.Context, groups []string) (waiting []
 // CompleteGroup updates the dependents of a complete group, up to a limit. It reports whether there are more. The
 // arguments are the results of Unsuccessful. If the group is not complete, or if its tasks have moved since
 // Unsuccessful, CompleteGroup does nothing.
-func (s *Store) CompleteGroup(ctx context.Context, group string, archived, others int64) (more bool, err error) {
+func (l Links) CompleteGroup(ctx context.Context, group string, archived, others int64) (more bool, err error) {
 	for range callsPerTurn {
-		e := s.linkArgs()
+		e := l.linkArgs()
 		e.Add("complete", group, rules.UnmetGroup(group, archived+others), strconv.FormatInt(others, 10))
-		answers, err := s.callLink(ctx, e, 1)
+		answers, err := l.callLink(ctx, e, 1)
 		if err != nil || answers[0] != "~" {
 			return false, err
 		}
@@ -268,19 +275,19 @@ func (s *Store) CompleteGroup(ctx context.Context, group string, archived, other
 // Unsuccessful counts the tasks of a complete group that did not succeed. The result archived is their number in one
 // page of archived tasks. The result others is their number among all tasks that are not archived. The first page has
 // after = 0. If the page is the last one, next is 0.
-func (s *Store) Unsuccessful(ctx context.Context, group string, after int64) (archived, others, next int64, err error) {
-	counts, err := s.Counts(ctx, group)
+func (l Links) Unsuccessful(ctx context.Context, group string, after int64) (archived, others, next int64, err error) {
+	counts, err := l.s.Counts(ctx, group)
 	if err != nil {
 		return 0, 0, 0, err
 	}
 	for _, state := range unsuccessful {
 		others += counts[state]
 	}
-	ids, more, err := s.groupPage(ctx, group, task.Archived, after)
+	ids, more, err := l.groupPage(ctx, group, task.Archived, after)
 	if err != nil {
 		return 0, 0, 0, err
 	}
-	stored, err := s.Read(ctx, ids, Want{Fields: Head})
+	stored, err := l.s.Read(ctx, ids, redisstate.Want{Fields: redisstate.Head})
 	for _, t := range stored {
 		if t.Task != nil && t.Task.Outcome != "" && t.Task.Outcome != string(task.Succeeded) {
 			archived++

@@ -1,4 +1,4 @@
-package redisstate
+package dependencies
 
 import (
 	"context"
@@ -9,6 +9,7 @@ import (
 
 	"github.com/tdf-framework/tdf/internal/pool"
 	"github.com/tdf-framework/tdf/internal/task"
+	"github.com/tdf-framework/tdf/redisstate"
 	"github.com/tdf-framework/tdf/redisstate/conn"
 	"github.com/tdf-framework/tdf/redisstate/index"
 )
@@ -25,10 +26,10 @@ const (
 // which it has not called the function.
 //
 // If a task does not exist any more, its Stored.Task is nil.
-func (s *Store) EachDependency(ctx context.Context, id int64, each func(Stored) bool) (left int, err error) {
-	values, err := conn.Ask(ctx, s.Conn, fmt.Sprintf("read the dependencies of task %d", id),
+func (l Links) EachDependency(ctx context.Context, id int64, each func(redisstate.Stored) bool) (left int, err error) {
+	values, err := conn.Ask(ctx, l.s.Conn, fmt.Sprintf("read the dependencies of task %d", id),
 		func(r redis.Cmdable) *redis.SliceCmd {
-			return r.HMGet(ctx, s.Keys.Task(id), LinkFields...)
+			return r.HMGet(ctx, l.s.Keys.Task(id), linkFields...)
 		})
 	if err != nil {
 		return 0, err
@@ -37,7 +38,7 @@ func (s *Store) EachDependency(ctx context.Context, id int64, each func(Stored) 
 	page := func(ids []int64) error {
 		for len(ids) > 0 && reading {
 			err := pool.Part(ctx, func(ctx context.Context) (kept int64, err error) {
-				stored, err := s.readDependencies(ctx, ids[:min(len(ids), dependenciesPerPage)])
+				stored, err := l.readDependencies(ctx, ids[:min(len(ids), dependenciesPerPage)])
 				for i := 0; i < len(stored) && reading; i++ {
 					ids, reading = ids[1:], each(stored[i])
 				}
@@ -57,7 +58,7 @@ func (s *Store) EachDependency(ctx context.Context, id int64, each func(Stored) 
 	}
 	for _, group := range values[2:] {
 		if name := conn.Text(group); name != "" {
-			if err := s.eachOfGroup(ctx, name, page); err != nil {
+			if err := l.eachOfGroup(ctx, name, page); err != nil {
 				return left, err
 			}
 		}
@@ -65,27 +66,29 @@ func (s *Store) EachDependency(ctx context.Context, id int64, each func(Stored) 
 	return left, nil
 }
 
-func (s *Store) readDependencies(ctx context.Context, ids []int64) ([]Stored, error) {
-	return s.Read(ctx, ids, Want{
-		Fields: Facts, Rounds: LastRounds(2), MaxBytes: dependencyBytesAtOnce,
-		Texts: func(t *task.Task) []TextsOf { return []TextsOf{{t.LastRun(), task.TextOutput | task.TextResult}} },
+func (l Links) readDependencies(ctx context.Context, ids []int64) ([]redisstate.Stored, error) {
+	return l.s.Read(ctx, ids, redisstate.Want{
+		Fields: redisstate.Facts, Rounds: redisstate.LastRounds(2), MaxBytes: dependencyBytesAtOnce,
+		Texts: func(t *task.Task) []redisstate.TextsOf {
+			return []redisstate.TextsOf{{Round: t.LastRun(), Texts: task.TextOutput | task.TextResult}}
+		},
 	})
 }
 
 // eachOfGroup calls a function with the ids of the finished tasks of a group, page by page. It gives out each id once,
 // even if a manager archives the tasks meanwhile.
-func (s *Store) eachOfGroup(ctx context.Context, group string, page func(ids []int64) error) error {
-	of := ListQuery{Group: group, OldestFirst: true}
+func (l Links) eachOfGroup(ctx context.Context, group string, page func(ids []int64) error) error {
+	of := redisstate.ListQuery{Group: group, OldestFirst: true}
 	for _, state := range task.States {
 		if state.Finished() {
 			of.States = append(of.States, state)
 		}
 	}
-	for entries, err := range of.Pages(ctx, s, groupIDsPerPage) {
+	for entries, err := range of.Pages(ctx, l.s, groupIDsPerPage) {
 		if err != nil {
 			return err
 		}
-		if err := page(IDsOf(entries)); err != nil {
+		if err := page(redisstate.IDsOf(entries)); err != nil {
 			return err
 		}
 	}
@@ -96,14 +99,14 @@ const groupIDsPerPage = 1000
 
 // groupPage returns a page of the ids of a group's tasks in one state, beginning after the given id. It reports whether
 // there may be more ids.
-func (s *Store) groupPage(ctx context.Context, group string, state task.State, after int64) (ids []int64, more bool,
+func (l Links) groupPage(ctx context.Context, group string, state task.State, after int64) (ids []int64, more bool,
 	err error,
 ) {
 	_, last := index.GroupRange(state)
-	members, err := conn.Ask(ctx, s.Conn, fmt.Sprintf("list the %s tasks of group %q", state, group),
+	members, err := conn.Ask(ctx, l.s.Conn, fmt.Sprintf("list the %s tasks of group %q", state, group),
 		func(r redis.Cmdable) *redis.StringSliceCmd {
 			return r.ZRangeArgs(ctx, redis.ZRangeArgs{
-				Key: s.Keys.Group(group), ByScore: true, Start: fmt.Sprintf("(%.0f", index.GroupScore(state, after)), Stop: last,
+				Key: l.s.Keys.Group(group), ByScore: true, Start: fmt.Sprintf("(%.0f", index.GroupScore(state, after)), Stop: last,
 				Count: groupIDsPerPage,
 			})
 		})

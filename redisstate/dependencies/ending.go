@@ -1,4 +1,4 @@
-package redisstate
+package dependencies
 
 import (
 	"context"
@@ -18,9 +18,9 @@ const endingsPerRead = 200
 
 // HandleEndings handles the endings of tasks. It tells the dependents of these tasks, and releases the dependencies of
 // these tasks, so that they can be removed. It works on the oldest endings, up to a limit, and returns their number.
-func (s *Store) HandleEndings(ctx context.Context) (int, error) {
-	members, err := conn.Ask(ctx, s.Conn, "read "+s.Keys.Ended(), func(r redis.Cmdable) *redis.StringSliceCmd {
-		return r.ZRange(ctx, s.Keys.Ended(), 0, endingsPerRead-1)
+func (l Links) HandleEndings(ctx context.Context) (int, error) {
+	members, err := conn.Ask(ctx, l.s.Conn, "read "+l.s.Keys.Ended(), func(r redis.Cmdable) *redis.StringSliceCmd {
+		return r.ZRange(ctx, l.s.Keys.Ended(), 0, endingsPerRead-1)
 	})
 	if err != nil {
 		return 0, err
@@ -31,19 +31,19 @@ func (s *Store) HandleEndings(ctx context.Context) (int, error) {
 			endings = append(endings, &e)
 			continue
 		}
-		if err := s.Conn.BestEffort(ctx, readEnded,
-			func(p redis.Pipeliner) { p.ZRem(ctx, s.Keys.Ended(), member) }); err != nil {
+		if err := l.s.Conn.BestEffort(ctx, readEnded,
+			func(p redis.Pipeliner) { p.ZRem(ctx, l.s.Keys.Ended(), member) }); err != nil {
 			return 0, err
 		}
 	}
-	if err := s.readEndings(ctx, endings); err != nil {
+	if err := l.readEndings(ctx, endings); err != nil {
 		return 0, err
 	}
 	jobs := make([]*linkJob, len(endings))
 	for i, e := range endings {
 		jobs[i] = e.job()
 	}
-	return len(members), s.runLinkJobs(ctx, jobs)
+	return len(members), l.runLinkJobs(ctx, jobs)
 }
 
 // An ending says that a task was finished: in which round, and in which state. After a repair, the state may be
@@ -55,7 +55,7 @@ type ending struct {
 
 	outcome  string
 	waited   int    // the last round with dependencies, up to the finished round; -1 if there is none
-	all      []Link // the dependencies that the server linked in that round
+	all      []link // the dependencies that the server linked in that round
 	released int    // how many of them were released
 }
 
@@ -97,9 +97,9 @@ func (e *ending) job() *linkJob {
 const readEnded = "read ended tasks"
 
 // readEndings reads the outcomes and the linked dependencies of finished tasks.
-func (s *Store) readEndings(ctx context.Context, endings []*ending) error {
-	values, err := conn.AskEach(ctx, s.Conn, readEnded, endings, func(p redis.Pipeliner, e *ending) *redis.SliceCmd {
-		return p.HMGet(ctx, s.Keys.Task(e.id), "links", "outcome", task.RoundField(e.round, task.RoundLinked))
+func (l Links) readEndings(ctx context.Context, endings []*ending) error {
+	values, err := conn.AskEach(ctx, l.s.Conn, readEnded, endings, func(p redis.Pipeliner, e *ending) *redis.SliceCmd {
+		return p.HMGet(ctx, l.s.Keys.Task(e.id), "links", "outcome", task.RoundField(e.round, task.RoundLinked))
 	})
 	if err != nil {
 		return err
@@ -117,7 +117,7 @@ func (s *Store) readEndings(ctx context.Context, endings []*ending) error {
 		linked := task.SoundCount(conn.Text(v[2]))
 		e.waited = e.round
 		if v[2] == nil {
-			if e.waited, linked, err = s.lastWait(ctx, e.id, e.round); err != nil {
+			if e.waited, linked, err = l.lastWait(ctx, e.id, e.round); err != nil {
 				return err
 			}
 		}
@@ -126,7 +126,7 @@ func (s *Store) readEndings(ctx context.Context, endings []*ending) error {
 			waited = append(waited, e)
 		}
 	}
-	return s.readReleased(ctx, waited)
+	return l.readReleased(ctx, waited)
 }
 
 // roundsPerRead is the number of rounds that one command of lastWait reads.
@@ -134,15 +134,15 @@ const roundsPerRead = 100
 
 // lastWait returns the last round before the given one in which the task waited for dependencies. It also returns how
 // many of them were linked in that round.
-func (s *Store) lastWait(ctx context.Context, id int64, round int) (waited, linked int, err error) {
+func (l Links) lastWait(ctx context.Context, id int64, round int) (waited, linked int, err error) {
 	for to := round; to > 0; to -= roundsPerRead {
 		from := max(0, to-roundsPerRead)
 		var names []string
 		for n := to - 1; n >= from; n-- {
 			names = append(names, task.RoundField(n, task.RoundLinked))
 		}
-		values, err := conn.Ask(ctx, s.Conn, readEnded, func(r redis.Cmdable) *redis.SliceCmd {
-			return r.HMGet(ctx, s.Keys.Task(id), names...)
+		values, err := conn.Ask(ctx, l.s.Conn, readEnded, func(r redis.Cmdable) *redis.SliceCmd {
+			return r.HMGet(ctx, l.s.Keys.Task(id), names...)
 		})
 		if err != nil {
 			return -1, 0, err
@@ -158,22 +158,22 @@ func (s *Store) lastWait(ctx context.Context, id int64, round int) (waited, link
 
 // readReleased reads the dependencies of tasks, and how many of them were released. Before the call, the field released
 // of each ending has the number of its linked dependencies.
-func (s *Store) readReleased(ctx context.Context, endings []*ending) error {
+func (l Links) readReleased(ctx context.Context, endings []*ending) error {
 	for len(endings) > 0 {
 		n := conn.Batch(len(endings), conn.Bound{Limit: linksPerRead, Amount: func(i int) int {
 			return endings[i].released
 		}})
-		values, err := conn.AskEach(ctx, s.Conn, readEnded, endings[:n],
+		values, err := conn.AskEach(ctx, l.s.Conn, readEnded, endings[:n],
 			func(p redis.Pipeliner, e *ending) *redis.SliceCmd {
-				return p.HMGet(ctx, s.Keys.Task(e.id), append([]string{task.RoundField(e.waited, task.RoundReleased)},
-					LinkFields...)...)
+				return p.HMGet(ctx, l.s.Keys.Task(e.id), append([]string{task.RoundField(e.waited, task.RoundReleased)},
+					linkFields...)...)
 			})
 		if err != nil {
 			return err
 		}
 		for i, e := range endings[:n] {
 			if v := values[i].Val(); len(v) > 1 {
-				e.all = LinksOf(v[1:])
+				e.all = linksOf(v[1:])
 				e.all = e.all[:min(e.released, len(e.all))]
 				if e.released = task.SoundCount(conn.Text(v[0])); e.released > len(e.all) {
 					e.all = nil // all of them are released

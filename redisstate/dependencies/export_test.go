@@ -1,0 +1,7 @@
+package dependencies
+
+const (
+	CallsPerTurn    = callsPerTurn
+	GroupIDsPerPage = groupIDsPerPage
+	LinksPerCall    = linksPerCall
+)
