@@ -19,7 +19,7 @@ func (s *Store) countOpened(definitions []task.Properties, o Outcome) {
 
 // countClaims counts the claims of a call, and how long their tasks have waited.
 func (s *Store) countClaims(c *ClaimResult) {
-	s.Conn.SeeTime(c.Now)
+	s.Conn.Clock.See(c.Now)
 	for i := range c.Claims {
 		t := c.Claims[i].Task
 		s.Counters.Count(t.Queue, counts.TransitionName(rules.VerbClaim, task.Running), 1)
@@ -57,7 +57,7 @@ func (s *Store) countMove(m *rules.Move) {
 	if m.Ran > 0 {
 		s.Counters.CountSpan(m.Queue, counts.CountRun, m.Ran)
 	}
-	if end := cmp.Or(m.Ended, s.Conn.About()); m.Opened > 0 && end > 0 {
+	if end := cmp.Or(m.Ended, s.Conn.Clock.About()); m.Opened > 0 && end > 0 {
 		s.Counters.CountSpan(m.Queue, counts.CountLife, end.Sub(m.Opened))
 	}
 }

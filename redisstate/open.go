@@ -145,7 +145,7 @@ func (s *Store) openAtOnce(ctx context.Context, call openCall) ([]int64, error) 
 	reply, err := s.Conn.CallOnce(ctx, lua.Open, keys, true, conn.IsText, func(e *conn.Args) {
 		e.Add(maxTasks)
 		call.encode(e)
-		e.Add(strconv.FormatInt(s.Conn.HighestID(), 10))
+		e.Add(strconv.FormatInt(s.Conn.IDs.Highest(), 10))
 	})
 	if conn.Unanswered(err) {
 		return nil, err
@@ -162,7 +162,7 @@ func (s *Store) openAtOnce(ctx context.Context, call openCall) ([]int64, error) 
 // got records ids that Redis has given out.
 func (s *Store) got(ids []int64) {
 	if len(ids) > 0 {
-		s.Conn.Got(slices.Max(ids))
+		s.Conn.IDs.Got(slices.Max(ids))
 	}
 }
 

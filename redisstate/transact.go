@@ -270,7 +270,7 @@ func (s *Store) transact(ctx context.Context, who string, units []Unit, once boo
 		e.Strings(unfinished)
 		addCallLists(e, lists)
 		addUnits(e, s.Keys, units)
-		e.Add(strconv.FormatInt(s.Conn.HighestID(), 10))
+		e.Add(strconv.FormatInt(s.Conn.IDs.Highest(), 10))
 	})
 	if conn.Unanswered(err) {
 		return nil, err

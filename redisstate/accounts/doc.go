@@ -4,4 +4,4 @@ package accounts
 import "github.com/tdf-framework/tdf/redisstate/conn"
 
 // Accounts has the methods for tokens, sessions and logins.
-type Accounts struct{ *conn.Conn }
+type Accounts struct{ Conn *conn.Conn }

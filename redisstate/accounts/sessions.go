@@ -19,18 +19,18 @@ import (
 func (s *Accounts) AddSession(ctx context.Context, holder, digest string, add access.Session, now task.Time) error {
 	const doing = "store a session"
 	all, err := conn.Ask(ctx, s.Conn, doing, func(r redis.Cmdable) *redis.MapStringStringCmd {
-		return r.HGetAll(ctx, s.Keys.Sessions(holder))
+		return r.HGetAll(ctx, s.Conn.Keys.Sessions(holder))
 	})
 	if err != nil {
 		return err
 	}
 	surplus := surplusSessions(all, now)
-	return s.BestEffort(ctx, doing, func(p redis.Pipeliner) {
+	return s.Conn.BestEffort(ctx, doing, func(p redis.Pipeliner) {
 		for _, d := range surplus {
-			p.HDel(ctx, s.Keys.Sessions(holder), d)
+			p.HDel(ctx, s.Conn.Keys.Sessions(holder), d)
 		}
-		p.HSet(ctx, s.Keys.Sessions(holder), digest, add.Text())
-		p.Expire(ctx, s.Keys.Sessions(holder), access.SessionLife)
+		p.HSet(ctx, s.Conn.Keys.Sessions(holder), digest, add.Text())
+		p.Expire(ctx, s.Conn.Keys.Sessions(holder), access.SessionLife)
 	})
 }
 
@@ -54,8 +54,8 @@ func surplusSessions(all map[string]string, now task.Time) []string {
 func (s *Accounts) Session(ctx context.Context, holder, digest string) (read access.Session, now task.Time, err error) {
 	var text *redis.StringCmd
 	var clock *redis.TimeCmd
-	err = s.Pipeline(ctx, "read a session", func(p redis.Pipeliner) {
-		text, clock = p.HGet(ctx, s.Keys.Sessions(holder), digest), p.Time(ctx)
+	err = s.Conn.Pipeline(ctx, "read a session", func(p redis.Pipeliner) {
+		text, clock = p.HGet(ctx, s.Conn.Keys.Sessions(holder), digest), p.Time(ctx)
 	})
 	if err != nil {
 		return read, 0, err
@@ -69,15 +69,15 @@ func (s *Accounts) Session(ctx context.Context, holder, digest string) (read acc
 // RemoveSession removes a session.
 func (s *Accounts) RemoveSession(ctx context.Context, holder, digest string) error {
 	_, err := conn.Ask(ctx, s.Conn, "remove a session", func(r redis.Cmdable) *redis.IntCmd {
-		return r.HDel(ctx, s.Keys.Sessions(holder), digest)
+		return r.HDel(ctx, s.Conn.Keys.Sessions(holder), digest)
 	})
 	return err
 }
 
 // AddLogin stores a login, which is a session that nobody has begun yet.
 func (s *Accounts) AddLogin(ctx context.Context, digest string, add access.Session, life time.Duration) error {
-	return s.BestEffort(ctx, "store a login", func(p redis.Pipeliner) {
-		p.Set(ctx, s.Keys.Login(digest), add.Text(),
+	return s.Conn.BestEffort(ctx, "store a login", func(p redis.Pipeliner) {
+		p.Set(ctx, s.Conn.Keys.Login(digest), add.Text(),
 			life)
 	})
 }
@@ -86,7 +86,7 @@ func (s *Accounts) AddLogin(ctx context.Context, digest string, add access.Sessi
 // earlier call has taken it. If the answer to the call was lost, the login is lost, too.
 func (s *Accounts) TakeLogin(ctx context.Context, digest string) (access.Session, error) {
 	text, err := conn.Ask(conn.Unacknowledged(ctx), s.Conn, "take a login", func(r redis.Cmdable) *redis.StringCmd {
-		return r.GetDel(ctx, s.Keys.Login(digest))
+		return r.GetDel(ctx, s.Conn.Keys.Login(digest))
 	})
 	if err != nil {
 		return access.Session{}, err

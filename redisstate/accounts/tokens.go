@@ -33,8 +33,8 @@ func (s *Accounts) RemoveToken(ctx context.Context, name string) error {
 }
 
 func (s *Accounts) setToken(ctx context.Context, doing, name, text, replaced string) error {
-	keys := []string{s.Keys.Calls(s.Boot()), s.Keys.Tokens(), s.Keys.TokensUsed()}
-	reply, err := s.CallOnce(ctx, lua.TokenSet, keys, true, conn.IsText, func(e *conn.Args) {
+	keys := []string{s.Conn.Keys.Calls(s.Conn.Boot()), s.Conn.Keys.Tokens(), s.Conn.Keys.TokensUsed()}
+	reply, err := s.Conn.CallOnce(ctx, lua.TokenSet, keys, true, conn.IsText, func(e *conn.Args) {
 		e.Add(name, text, strconv.Itoa(access.MaxTokens), replaced)
 	})
 	if conn.Unanswered(err) {
@@ -55,8 +55,9 @@ func (s *Accounts) Token(ctx context.Context, name string) (t access.Token, now 
 	var text *redis.StringCmd
 	var used *redis.FloatCmd
 	var clock *redis.TimeCmd
-	err = s.Pipeline(ctx, "read a token", func(p redis.Pipeliner) {
-		text, used, clock = p.HGet(ctx, s.Keys.Tokens(), name), p.ZScore(ctx, s.Keys.TokensUsed(), name), p.Time(ctx)
+	err = s.Conn.Pipeline(ctx, "read a token", func(p redis.Pipeliner) {
+		k := &s.Conn.Keys
+		text, used, clock = p.HGet(ctx, k.Tokens(), name), p.ZScore(ctx, k.TokensUsed(), name), p.Time(ctx)
 	})
 	if err != nil {
 		return t, 0, err
@@ -71,8 +72,8 @@ func (s *Accounts) Token(ctx context.Context, name string) (t access.Token, now 
 
 // NoteTokenUse records that a token was used. It is best effort, and does nothing if the token was removed.
 func (s *Accounts) NoteTokenUse(ctx context.Context, name string, now task.Time) error {
-	return s.BestEffort(ctx, "record the use of a token", func(p redis.Pipeliner) {
-		p.ZAddXX(ctx, s.Keys.TokensUsed(), redis.Z{Score: float64(now), Member: name})
+	return s.Conn.BestEffort(ctx, "record the use of a token", func(p redis.Pipeliner) {
+		p.ZAddXX(ctx, s.Conn.Keys.TokensUsed(), redis.Z{Score: float64(now), Member: name})
 	})
 }
 
@@ -81,8 +82,8 @@ func (s *Accounts) NoteTokenUse(ctx context.Context, name string, now task.Time)
 func (s *Accounts) Tokens(ctx context.Context) ([]access.Token, error) {
 	var texts *redis.MapStringStringCmd
 	var used *redis.ZSliceCmd
-	err := s.Pipeline(ctx, "read the tokens", func(p redis.Pipeliner) {
-		texts, used = p.HGetAll(ctx, s.Keys.Tokens()), p.ZRangeWithScores(ctx, s.Keys.TokensUsed(), 0, -1)
+	err := s.Conn.Pipeline(ctx, "read the tokens", func(p redis.Pipeliner) {
+		texts, used = p.HGetAll(ctx, s.Conn.Keys.Tokens()), p.ZRangeWithScores(ctx, s.Conn.Keys.TokensUsed(), 0, -1)
 	})
 	if err != nil {
 		return nil, err
@@ -95,7 +96,7 @@ func (s *Accounts) Tokens(ctx context.Context) ([]access.Token, error) {
 	for name, text := range texts.Val() {
 		t, err := access.Parse(name, text)
 		if err != nil {
-			s.Log.Warn("a token is invalid; nobody can use it", "name", name)
+			s.Conn.Log.Warn("a token is invalid; nobody can use it", "name", name)
 			continue
 		}
 		t.LastUse = lastUse[name].Std()

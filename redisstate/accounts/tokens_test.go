@@ -54,7 +54,7 @@ func TestTokens(t *testing.T) {
 		}
 		expect.NoError(t, s.RemoveToken(t.Context(), "a"))
 		expect.NoError(t, s.RemoveToken(t.Context(), "b"))
-		expect.Equal(t, s.Redis.Exists(t.Context(), s.Keys.Tokens(), s.Keys.TokensUsed()).Val(), 0, "keys are left")
+		expect.Equal(t, s.Conn.Redis.Exists(t.Context(), s.Conn.Keys.Tokens(), s.Conn.Keys.TokensUsed()).Val(), 0, "keys are left")
 	})
 }
 
@@ -63,7 +63,7 @@ func TestManyTokens(t *testing.T) {
 		s := Accounts{c}
 		a, _ := newToken(t, "a")
 		for i := range access.MaxTokens {
-			s.Redis.HSet(t.Context(), s.Keys.Tokens(), fmt.Sprint(i), a.Text())
+			s.Conn.Redis.HSet(t.Context(), s.Conn.Keys.Tokens(), fmt.Sprint(i), a.Text())
 		}
 		before := conntest.Dump(t, s.Conn)
 		expect.FailsWith(t, s.AddToken(t.Context(), a), access.ErrTooMany)
@@ -80,7 +80,7 @@ func TestInvalidTokenInRedis(t *testing.T) {
 	expect.NoError(t, s.AddToken(t.Context(), good))
 	for i, text := range []string{"", "x", `{"role":"operator"}`, `{"role":"root","sha256":"AAAA"}`} {
 		name := fmt.Sprint("bad", i)
-		s.Redis.HSet(t.Context(), s.Keys.Tokens(), name, text)
+		s.Conn.Redis.HSet(t.Context(), s.Conn.Keys.Tokens(), name, text)
 		if got, _, err := s.Token(t.Context(), name); !errors.Is(err, access.ErrNoToken) || got.Role != "" {
 			t.Errorf("%q: %+v, %v", text, got, err)
 		}
@@ -93,8 +93,8 @@ func TestTokensOfAnotherType(t *testing.T) {
 	conntest.OnEach(t, func(t *testing.T, c *conn.Conn) {
 		s := Accounts{c}
 		a, _ := newToken(t, "a")
-		for _, key := range []string{s.Keys.Tokens(), s.Keys.TokensUsed()} {
-			s.Redis.Set(t.Context(), key, "text", 0)
+		for _, key := range []string{s.Conn.Keys.Tokens(), s.Conn.Keys.TokensUsed()} {
+			s.Conn.Redis.Set(t.Context(), key, "text", 0)
 			before := conntest.Dump(t, s.Conn)
 			expect.Fails(t, s.AddToken(t.Context(), a), "", key, "no error")
 			expect.Fails(t, s.RemoveToken(t.Context(), "a"), "", key, "no error")
@@ -102,7 +102,7 @@ func TestTokensOfAnotherType(t *testing.T) {
 				t.Errorf("%s: read a token", key)
 			}
 			expect.Equal(t, cmp.Diff(before, conntest.Dump(t, s.Conn)), "")
-			s.Redis.Del(t.Context(), key)
+			s.Conn.Redis.Del(t.Context(), key)
 		}
 	})
 }

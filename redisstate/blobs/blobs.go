@@ -16,7 +16,7 @@ import (
 )
 
 // Blobs has the methods for blobs. Many goroutines may use it at the same time.
-type Blobs struct{ *conn.Conn }
+type Blobs struct{ Conn *conn.Conn }
 
 const atOnce = 500
 
@@ -26,17 +26,17 @@ var ErrLost = task.NewError(task.CodeNotFound, "it is not stored; store it again
 // RegisterBlob records that the directory of the namespace holds a blob, and renews its last use. The blob counts as
 // one of the token that has stored it first; "" means none.
 func (b Blobs) RegisterBlob(ctx context.Context, blob task.Blob, token string) error {
-	now, err := b.Now(ctx)
+	now, err := b.Conn.Now(ctx)
 	if err != nil {
 		return err
 	}
-	return b.Pipeline(ctx, "register a blob", func(p redis.Pipeliner) {
-		p.ZAddArgs(ctx, b.Keys.BlobsUsed(), redis.ZAddArgs{GT: true, Members: []redis.Z{
+	return b.Conn.Pipeline(ctx, "register a blob", func(p redis.Pipeliner) {
+		p.ZAddArgs(ctx, b.Conn.Keys.BlobsUsed(), redis.ZAddArgs{GT: true, Members: []redis.Z{
 			{Score: float64(now), Member: blob.SHA256},
 		}})
-		p.ZAdd(ctx, b.Keys.Blobs(), redis.Z{Score: float64(blob.Bytes), Member: blob.SHA256})
+		p.ZAdd(ctx, b.Conn.Keys.Blobs(), redis.Z{Score: float64(blob.Bytes), Member: blob.SHA256})
 		if token != "" {
-			p.HSetNX(ctx, b.Keys.BlobOwners(), blob.SHA256, token)
+			p.HSetNX(ctx, b.Conn.Keys.BlobOwners(), blob.SHA256, token)
 		}
 	})
 }
@@ -46,7 +46,7 @@ func (b Blobs) UseBlobs(ctx context.Context, sums ...string) (lost []string, err
 	if len(sums) == 0 {
 		return nil, nil
 	}
-	now, err := b.Now(ctx)
+	now, err := b.Conn.Now(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -55,7 +55,7 @@ func (b Blobs) UseBlobs(ctx context.Context, sums ...string) (lost []string, err
 		for _, sum := range page {
 			used.Members = append(used.Members, redis.Z{Score: float64(now), Member: sum})
 		}
-		p.ZAddArgs(ctx, b.Keys.BlobsUsed(), used)
+		p.ZAddArgs(ctx, b.Conn.Keys.BlobsUsed(), used)
 	})
 }
 
@@ -69,9 +69,9 @@ func (b Blobs) lost(ctx context.Context, sums []string, before func(p redis.Pipe
 ) {
 	for page := range slices.Chunk(sums, atOnce) {
 		var found *redis.FloatSliceCmd
-		err := b.Pipeline(ctx, "find blobs", func(p redis.Pipeliner) {
+		err := b.Conn.Pipeline(ctx, "find blobs", func(p redis.Pipeliner) {
 			before(p, page)
-			found = p.ZMScore(ctx, b.Keys.BlobsUsed(), page...)
+			found = p.ZMScore(ctx, b.Conn.Keys.BlobsUsed(), page...)
 		})
 		if err != nil {
 			return nil, err
@@ -109,7 +109,7 @@ func (b Blobs) CheckBlobs(ctx context.Context, definitions []task.Properties) er
 // HasBlobs reports whether the namespace has blobs.
 func (b Blobs) HasBlobs(ctx context.Context) (bool, error) {
 	n, err := conn.Ask(ctx, b.Conn, "count blobs", func(r redis.Cmdable) *redis.IntCmd {
-		return r.ZCard(ctx, b.Keys.BlobsUsed())
+		return r.ZCard(ctx, b.Conn.Keys.BlobsUsed())
 	})
 	return n > 0, err
 }
@@ -117,14 +117,14 @@ func (b Blobs) HasBlobs(ctx context.Context) (bool, error) {
 // BlobBytes returns how many bytes the blobs of each token have. The blobs of no token are those of "".
 func (b Blobs) BlobBytes(ctx context.Context) (map[string]int64, error) {
 	owners, sizes := map[string]string{}, map[string]int64{}
-	err := b.EachField(ctx, "read the owners of blobs", b.Keys.BlobOwners(), func(sum, token string) bool {
+	err := b.Conn.EachField(ctx, "read the owners of blobs", b.Conn.Keys.BlobOwners(), func(sum, token string) bool {
 		owners[sum] = token
 		return true
 	})
 	for from := int64(0); err == nil; from += atOnce {
 		var page []redis.Z
 		page, err = conn.Ask(ctx, b.Conn, "list blobs", func(r redis.Cmdable) *redis.ZSliceCmd {
-			return r.ZRangeWithScores(ctx, b.Keys.Blobs(), from, from+atOnce-1)
+			return r.ZRangeWithScores(ctx, b.Conn.Keys.Blobs(), from, from+atOnce-1)
 		})
 		for _, z := range page {
 			sizes[owners[conn.Text(z.Member)]] += int64(z.Score)
@@ -139,38 +139,40 @@ func (b Blobs) BlobBytes(ctx context.Context) (map[string]int64, error) {
 // RemoveUnusedBlobs forgets blobs whose last use was before the given time, at most so many. If a client uses one in
 // the meantime, it stays.
 func (b Blobs) RemoveUnusedBlobs(ctx context.Context, before task.Time, most int64) error {
-	if b.ScanRefused() {
+	if b.Conn.ScanRefused() {
 		return nil // walks may have left out tasks
 	}
 	const doing = "remove unused blobs"
 	unused, err := conn.Ask(ctx, b.Conn, doing, func(r redis.Cmdable) *redis.StringSliceCmd {
 		return r.ZRangeArgs(ctx, redis.ZRangeArgs{
-			Key: b.Keys.BlobsUsed(), ByScore: true, Start: "-inf", Stop: "(" + before.String(), Count: most,
+			Key: b.Conn.Keys.BlobsUsed(), ByScore: true, Start: "-inf", Stop: "(" + before.String(), Count: most,
 		})
 	})
 	if err != nil || len(unused) == 0 {
 		return err
 	}
-	keys, args := []string{b.Keys.BlobsUsed(), b.Keys.Blobs(), b.Keys.BlobOwners()}, []any{before.String()}
+	keys, args := []string{b.Conn.Keys.BlobsUsed(), b.Conn.Keys.Blobs(), b.Conn.Keys.BlobOwners()}, []any{before.String()}
 	for _, sum := range unused {
 		args = append(args, sum)
 	}
-	_, err = b.Run(ctx, doing, lua.Unused, keys, args, conn.ManyTexts)
+	_, err = b.Conn.Run(ctx, doing, lua.Unused, keys, args, conn.ManyTexts)
 	return err
 }
 
 // SetBlobPlace stores where the directory of the namespace's blobs is: its id and its path on the machine of the
 // server.
 func (b Blobs) SetBlobPlace(ctx context.Context, id, path string) error {
-	return b.Pipeline(ctx, "store the place of blobs", func(p redis.Pipeliner) {
-		p.Set(ctx, b.Keys.BlobPlace(), id+" "+path, 0)
+	return b.Conn.Pipeline(ctx, "store the place of blobs", func(p redis.Pipeliner) {
+		p.Set(ctx, b.Conn.Keys.BlobPlace(), id+" "+path, 0)
 	})
 }
 
 // BlobPlace returns what SetBlobPlace has stored, or "" twice.
 func (b Blobs) BlobPlace(ctx context.Context) (id, path string, err error) {
 	var at *redis.StringCmd
-	err = b.Pipeline(ctx, "read the place of blobs", func(p redis.Pipeliner) { at = p.Get(ctx, b.Keys.BlobPlace()) })
+	err = b.Conn.Pipeline(ctx, "read the place of blobs", func(p redis.Pipeliner) {
+		at = p.Get(ctx, b.Conn.Keys.BlobPlace())
+	})
 	id, path, _ = strings.Cut(at.Val(), " ")
 	return id, path, err
 }

@@ -5,4 +5,4 @@ package callbacks
 import "github.com/tdf-framework/tdf/redisstate/conn"
 
 // Callbacks has the methods for these records.
-type Callbacks struct{ *conn.Conn }
+type Callbacks struct{ Conn *conn.Conn }

@@ -41,10 +41,10 @@ func (s Callbacks) SayFailure(ctx context.Context, f Failure) error {
 	if err != nil {
 		return err
 	}
-	return s.BestEffort(ctx, "store that a callback failed", func(p redis.Pipeliner) {
-		p.HSet(ctx, s.Keys.Callbacks(), f.Task, text)
+	return s.Conn.BestEffort(ctx, "store that a callback failed", func(p redis.Pipeliner) {
+		p.HSet(ctx, s.Conn.Keys.Callbacks(), f.Task, text)
 		if f.GivenUp {
-			p.ZAdd(ctx, s.Keys.CallbacksFailed(), redis.Z{Score: float64(f.At), Member: f.Task})
+			p.ZAdd(ctx, s.Conn.Keys.CallbacksFailed(), redis.Z{Score: float64(f.At), Member: f.Task})
 		}
 	})
 }
@@ -56,7 +56,7 @@ func (s Callbacks) Failures(ctx context.Context, ids ...int64) ([]Failure, error
 		return all, nil
 	}
 	texts, err := conn.Ask(ctx, s.Conn, "read which callbacks failed",
-		func(r redis.Cmdable) *redis.SliceCmd { return r.HMGet(ctx, s.Keys.Callbacks(), fieldsOf(ids)...) })
+		func(r redis.Cmdable) *redis.SliceCmd { return r.HMGet(ctx, s.Conn.Keys.Callbacks(), fieldsOf(ids)...) })
 	for i, text := range texts {
 		all[i] = failureOf(text)
 		all[i].Task = ids[i]
@@ -87,7 +87,7 @@ const mostFields = 1000
 // EndFailures removes the records of tasks.
 func (s Callbacks) EndFailures(ctx context.Context, ids ...int64) error {
 	for some := range slices.Chunk(fieldsOf(ids), mostFields) {
-		err := s.Pipeline(conn.Unacknowledged(ctx), "remove the records of failed callbacks", s.endFailures(ctx, some))
+		err := s.Conn.Pipeline(conn.Unacknowledged(ctx), "remove the records of failed callbacks", s.endFailures(ctx, some))
 		if err != nil {
 			return err
 		}
@@ -97,8 +97,8 @@ func (s Callbacks) EndFailures(ctx context.Context, ids ...int64) error {
 
 func (s Callbacks) endFailures(ctx context.Context, tasks []string) func(redis.Pipeliner) {
 	return func(p redis.Pipeliner) {
-		p.HDel(ctx, s.Keys.Callbacks(), tasks...)
-		p.ZRem(ctx, s.Keys.CallbacksFailed(), tasks)
+		p.HDel(ctx, s.Conn.Keys.Callbacks(), tasks...)
+		p.ZRem(ctx, s.Conn.Keys.CallbacksFailed(), tasks)
 	}
 }
 
@@ -106,7 +106,7 @@ func (s Callbacks) endFailures(ctx context.Context, tasks []string) func(redis.P
 // number, beginning with the entry offset. Some of the tasks may have changed since; [Failure.IsOf] tells.
 func (s Callbacks) GivenUp(ctx context.Context, offset, most int64) ([]int64, error) {
 	members, err := conn.Ask(ctx, s.Conn, "list the failed callbacks", func(r redis.Cmdable) *redis.StringSliceCmd {
-		return r.ZRange(ctx, s.Keys.CallbacksFailed(), offset, offset+most-1)
+		return r.ZRange(ctx, s.Conn.Keys.CallbacksFailed(), offset, offset+most-1)
 	})
 	return conn.IDsOf(members), err
 }
@@ -114,7 +114,7 @@ func (s Callbacks) GivenUp(ctx context.Context, offset, most int64) ([]int64, er
 // CountGivenUp returns how many entries GivenUp has.
 func (s Callbacks) CountGivenUp(ctx context.Context) (int64, error) {
 	return conn.Ask(ctx, s.Conn, "count the failed callbacks",
-		func(r redis.Cmdable) *redis.IntCmd { return r.ZCard(ctx, s.Keys.CallbacksFailed()) })
+		func(r redis.Cmdable) *redis.IntCmd { return r.ZCard(ctx, s.Conn.Keys.CallbacksFailed()) })
 }
 
 // retries is the field that counts the calls of RetryCallbacks.
@@ -123,9 +123,9 @@ const retries = "retries"
 // RetryCallbacks makes managers call the callbacks of these tasks again.
 func (s Callbacks) RetryCallbacks(ctx context.Context, ids ...int64) error {
 	for some := range slices.Chunk(fieldsOf(ids), mostFields) {
-		err := s.Write(ctx, "say that callbacks are called again", func(p redis.Pipeliner) {
+		err := s.Conn.Write(ctx, "say that callbacks are called again", func(p redis.Pipeliner) {
 			s.endFailures(ctx, some)(p)
-			p.HIncrBy(ctx, s.Keys.Callbacks(), retries, 1)
+			p.HIncrBy(ctx, s.Conn.Keys.Callbacks(), retries, 1)
 		})
 		if err != nil {
 			return err
@@ -137,14 +137,14 @@ func (s Callbacks) RetryCallbacks(ctx context.Context, ids ...int64) error {
 // Retries returns a text that changes with each call of RetryCallbacks.
 func (s Callbacks) Retries(ctx context.Context) (string, error) {
 	return conn.Ask(ctx, s.Conn, "read whether callbacks are called again",
-		func(r redis.Cmdable) *redis.StringCmd { return r.HGet(ctx, s.Keys.Callbacks(), retries) })
+		func(r redis.Cmdable) *redis.StringCmd { return r.HGet(ctx, s.Conn.Keys.Callbacks(), retries) })
 }
 
 // ScanFailures returns some records, and the cursor for the next call. A walk begins and ends with the cursor 0.
 func (s Callbacks) ScanFailures(ctx context.Context, cursor uint64) (some []Failure, next uint64, err error) {
 	var pairs []string
-	err = s.UntilAnswered(ctx, func(context.Context) (err error) {
-		pairs, next, err = s.Redis.HScan(ctx, s.Keys.Callbacks(), cursor, "", 100).Result()
+	err = s.Conn.UntilAnswered(ctx, func(context.Context) (err error) {
+		pairs, next, err = s.Conn.Redis.HScan(ctx, s.Conn.Keys.Callbacks(), cursor, "", 100).Result()
 		return err
 	})
 	for i := 0; i+1 < len(pairs); i += 2 {

@@ -29,26 +29,26 @@ func (s Callbacks) SayHandling(ctx context.Context, h Handling) error {
 	if err != nil {
 		return err
 	}
-	return s.BestEffort(ctx, "say which tasks a manager handles",
+	return s.Conn.BestEffort(ctx, "say which tasks a manager handles",
 		func(p redis.Pipeliner) {
-			p.HSet(ctx, s.Keys.Handlings(), h.ID, text)
-			p.HSet(ctx, s.Keys.CallbackLeases(), h.ID, h.Until.String())
+			p.HSet(ctx, s.Conn.Keys.Handlings(), h.ID, text)
+			p.HSet(ctx, s.Conn.Keys.CallbackLeases(), h.ID, h.Until.String())
 		})
 }
 
 // EndHandlings removes Handlings. Their leases end.
 func (s Callbacks) EndHandlings(ctx context.Context, ids ...string) error {
-	return s.Pipeline(conn.Unacknowledged(ctx), "remove which tasks a manager handles",
+	return s.Conn.Pipeline(conn.Unacknowledged(ctx), "remove which tasks a manager handles",
 		func(p redis.Pipeliner) {
-			p.HDel(ctx, s.Keys.Handlings(), ids...)
-			p.HDel(ctx, s.Keys.CallbackLeases(), ids...)
+			p.HDel(ctx, s.Conn.Keys.Handlings(), ids...)
+			p.HDel(ctx, s.Conn.Keys.CallbackLeases(), ids...)
 		})
 }
 
 // Handlings returns the Handlings that count at the time now, ordered by their ids. It removes the others.
 func (s Callbacks) Handlings(ctx context.Context, now task.Time) ([]Handling, error) {
 	texts, err := conn.Ask(ctx, s.Conn, "read which tasks managers handle",
-		func(r redis.Cmdable) *redis.MapStringStringCmd { return r.HGetAll(ctx, s.Keys.Handlings()) })
+		func(r redis.Cmdable) *redis.MapStringStringCmd { return r.HGetAll(ctx, s.Conn.Keys.Handlings()) })
 	var all []Handling
 	var over []string
 	for id, text := range texts {

@@ -20,8 +20,8 @@ func (s Callbacks) Lease(ctx context.Context, run string, holds task.Seconds, id
 	for _, id := range ids {
 		args = append(args, id)
 	}
-	reply, err := s.Run(ctx, "lease finished tasks", lua.Lease,
-		[]string{s.Keys.CallbackLeases(), s.Keys.Callbacks()}, args, conn.ListOf(len(ids), len(ids), conn.IsText))
+	reply, err := s.Conn.Run(ctx, "lease finished tasks", lua.Lease,
+		[]string{s.Conn.Keys.CallbackLeases(), s.Conn.Keys.Callbacks()}, args, conn.ListOf(len(ids), len(ids), conn.IsText))
 	if err != nil {
 		return nil, err
 	}

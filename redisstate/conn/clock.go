@@ -10,8 +10,8 @@ import (
 	"github.com/tdf-framework/tdf/internal/task"
 )
 
-// A clock remembers when Redis's clock was last read.
-type clock struct {
+// A Clock remembers when Redis's clock was last read.
+type Clock struct {
 	mu     sync.Mutex
 	seen   task.Time // a time by Redis's clock,
 	seenAt time.Time // and by this machine's clock
@@ -23,21 +23,19 @@ func (s *Conn) Now(ctx context.Context) (task.Time, error) {
 	if err != nil {
 		return 0, err
 	}
-	s.SeeTime(task.At(now))
+	s.Clock.See(task.At(now))
 	return task.At(now), nil
 }
 
-// SeeTime records a time of Redis's clock.
-func (s *Conn) SeeTime(now task.Time) {
-	c := &s.clock
+// See records a time of Redis's clock.
+func (c *Clock) See(now task.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.seen, c.seenAt = now, time.Now()
 }
 
 // About returns the approximate time by Redis's clock, or 0 if it is unknown.
-func (s *Conn) About() task.Time {
-	c := &s.clock
+func (c *Clock) About() task.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.seen == 0 {

@@ -24,6 +24,8 @@ type Conn struct {
 	Log     *slog.Logger
 	boot    string // boot id: random, and part of the names of this client's keys
 	Calls   callSlots
+	Clock   Clock
+	IDs     IDs
 
 	// ReportUnknown makes calls return an *[UnknownError] instead of repeating the call. Set it before the first
 	// call.
@@ -33,7 +35,6 @@ type Conn struct {
 	outages     atomic.Int64
 	unconfirmed atomic.Int64
 	latencies   latencies
-	clock       clock
 	dials       atomic.Int64
 	// the replication id of Redis (string) at the last call of fence; see fence.go
 	history atomic.Value
@@ -41,7 +42,6 @@ type Conn struct {
 	primary   atomic.Value
 	cluster   *cluster                                   // nil without one
 	sentinels func(context.Context) (known, working int) // nil without sentinels
-	lastID    atomic.Int64                               // see Got
 
 	checking     chan struct{} // holds an element while the method Ready checks Redis
 	connected    atomic.Bool   // a check of Redis and the namespace has succeeded

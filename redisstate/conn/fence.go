@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"sync/atomic"
 
 	"github.com/redis/go-redis/v9"
 
@@ -55,22 +56,25 @@ func (s *Conn) logSkipped(ids int) {
 // errReplica is what a replica answers to a write.
 const errReplica = closedWith("READONLY this redis is a replica")
 
-// Got records that Redis has given an id to this client. Later ids are higher, even if Redis forgets this one, as after
-// FLUSHALL.
-func (s *Conn) Got(id int64) {
-	for last := s.lastID.Load(); id > last && !s.lastID.CompareAndSwap(last, id); last = s.lastID.Load() {
+// IDs remembers the highest id that Redis has given to this client. Later ids are higher, even if Redis forgets this
+// one, as after FLUSHALL.
+type IDs struct{ last atomic.Int64 }
+
+// Got records an id.
+func (s *IDs) Got(id int64) {
+	for last := s.last.Load(); id > last && !s.last.CompareAndSwap(last, id); last = s.last.Load() {
 	}
 }
 
-// HighestID returns the highest id that Redis has given to this client, or 0.
-func (s *Conn) HighestID() int64 { return s.lastID.Load() }
+// Highest returns the highest id, or 0.
+func (s *IDs) Highest() int64 { return s.last.Load() }
 
 // forgot reports whether a script has opened no tasks, because Redis has forgotten ids that it gave out.
 func forgot(err error) bool { return err != nil && strings.HasPrefix(err.Error(), "TDFFORGOT") }
 
 // skipForgotten skips the ids that Redis has forgotten, and writes the layout version if it is lost, too.
 func (s *Conn) skipForgotten(ctx context.Context) error {
-	skipped, err := s.runFence(ctx, s.HighestID()).Int()
+	skipped, err := s.runFence(ctx, s.IDs.Highest()).Int()
 	if err == nil {
 		s.logSkipped(skipped)
 	}

@@ -138,7 +138,7 @@ func (s *Counters) Activity(ctx context.Context, c *ActivityCounter, most int) (
 	}
 	defer release()
 	names, err := conn.Ask(ctx, s.Conn, readActivity, func(r redis.Cmdable) *redis.StringSliceCmd {
-		return r.ZRevRange(ctx, s.Keys.Activity(), 0, mostCounted+1)
+		return r.ZRevRange(ctx, s.Conn.Keys.Activity(), 0, mostCounted+1)
 	})
 	if err != nil {
 		return nil, err
@@ -157,7 +157,7 @@ func (s *Counters) Activity(ctx context.Context, c *ActivityCounter, most int) (
 	turn, next := c.turn(always, names, func(string) int { return 1 })
 	stored, err := conn.AskEach(ctx, s.Conn, readActivity, turn,
 		func(p redis.Pipeliner, name string) *redis.MapStringStringCmd {
-			return p.HGetAll(ctx, s.Keys.ActivityOf(name))
+			return p.HGetAll(ctx, s.Conn.Keys.ActivityOf(name))
 		})
 	if err != nil {
 		return nil, err

@@ -72,7 +72,7 @@ func TestActivityAgain(t *testing.T) {
 				total++
 			}
 			by.Count(queue(mostCounted-1), opens, 1)
-			by.Count("new"+by.Boot(), opens, 1) // counts as other queues, because there are too many
+			by.Count("new"+by.Conn.Boot(), opens, 1) // counts as other queues, because there are too many
 			total += 2
 			if by == other {
 				by.SendCounts()
@@ -119,10 +119,10 @@ func TestActivityOfManyQueues(t *testing.T) {
 		expect.Equal(t, total, 2*(mostCounted+10)+5)
 		expect.Equal(t, fmt.Sprint(countsOf(t, s, 1)), fmt.Sprintf("map[busy:map[%s:5] other:map[%[1]s:%d]]", opens, total-5))
 		// A new queue takes the place of one whose counts have expired.
-		expect.NoError(t, s.Redis.Del(context.Background(), s.Keys.ActivityOf("q0000")).Err())
+		expect.NoError(t, s.Conn.Redis.Del(context.Background(), s.Conn.Keys.ActivityOf("q0000")).Err())
 		s.Count("new", opens, 1)
 		s.SendCounts()
-		expect.Equal(t, s.Redis.HGet(t.Context(), s.Keys.ActivityOf("new"), opens).Val(), "1")
+		expect.Equal(t, s.Conn.Redis.HGet(t.Context(), s.Conn.Keys.ActivityOf("new"), opens).Val(), "1")
 	})
 }
 
@@ -130,8 +130,8 @@ func TestActivityOfManyQueues(t *testing.T) {
 func TestForeignActivity(t *testing.T) {
 	s := New(conntest.New(t))
 	s.KeepCounts()
-	expect.NoError(t, s.Redis.HSet(t.Context(), s.Keys.ActivityOf("a"), opens, "x", "wait:1", "1").Err())
-	expect.NoError(t, s.Redis.Set(t.Context(), s.Keys.ActivityOf("b"), "text", 0).Err())
+	expect.NoError(t, s.Conn.Redis.HSet(t.Context(), s.Conn.Keys.ActivityOf("a"), opens, "x", "wait:1", "1").Err())
+	expect.NoError(t, s.Conn.Redis.Set(t.Context(), s.Conn.Keys.ActivityOf("b"), "text", 0).Err())
 	for _, queue := range []string{"a", "b"} {
 		s.Count(queue, opens, 1)
 		s.Count(queue, TransitionName(rules.VerbClaim, task.Running), 1)

@@ -58,7 +58,7 @@ func (s *Counters) claimableOf(ctx context.Context, o *class.Offer, queues []str
 ) {
 	for offset := int64(0); most > 0; offset += readAtOnce {
 		members, err := conn.Ask(ctx, s.Conn, "read due tasks", func(r redis.Cmdable) *redis.StringSliceCmd {
-			return r.ZRange(ctx, s.Keys.OpenSet(class.GroupSet(o.Group)), offset, offset+readAtOnce-1)
+			return r.ZRange(ctx, s.Conn.Keys.OpenSet(class.GroupSet(o.Group)), offset, offset+readAtOnce-1)
 		})
 		if err != nil || len(members) == 0 {
 			return found, err
@@ -101,7 +101,7 @@ const readAtOnce = 1000
 func (s *Counters) dueIn(ctx context.Context, name string, held []string, now task.Time, most int) (found int,
 	err error,
 ) {
-	key, until := s.Keys.OpenSet(name), now.String()
+	key, until := s.Conn.Keys.OpenSet(name), now.String()
 	if len(held) == 0 {
 		n, err := conn.Ask(ctx, s.Conn, "count due tasks", func(r redis.Cmdable) *redis.IntCmd {
 			if name == "" {
@@ -140,10 +140,10 @@ func (s *Counters) dueIn(ctx context.Context, name string, held []string, now ta
 // outside counts the tasks that are in none of these groups.
 func (s *Counters) outside(ctx context.Context, ids []int64, groups []string) (n int, err error) {
 	var all []*redis.SliceCmd
-	err = s.Pipeline(ctx, "read the groups of tasks", func(p redis.Pipeliner) {
+	err = s.Conn.Pipeline(ctx, "read the groups of tasks", func(p redis.Pipeliner) {
 		all = nil
 		for _, id := range ids {
-			all = append(all, p.HMGet(ctx, s.Keys.Task(id), "group"))
+			all = append(all, p.HMGet(ctx, s.Conn.Keys.Task(id), "group"))
 		}
 	})
 	if err != nil {

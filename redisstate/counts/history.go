@@ -83,7 +83,7 @@ func (s *Counters) KeepHistory(ctx context.Context, now task.Time) error {
 	if err != nil {
 		return err
 	}
-	return s.BestEffort(ctx, "store the history", func(p redis.Pipeliner) {
+	return s.Conn.BestEffort(ctx, "store the history", func(p redis.Pipeliner) {
 		for _, h := range spans {
 			keep := (task.Seconds(h.Steps+2) * h.Step).Std()
 			p.SetNX(ctx, s.historyKey(h, h.step(now)), text, keep)
@@ -92,7 +92,7 @@ func (s *Counters) KeepHistory(ctx context.Context, now task.Time) error {
 }
 
 func (s *Counters) historyKey(h HistorySpan, step int64) string {
-	return s.Keys.History(int64(h.Step), step)
+	return s.Conn.Keys.History(int64(h.Step), step)
 }
 
 // History returns the entries of a span that ends now, the oldest first. A step in which no server ran has no entry. It

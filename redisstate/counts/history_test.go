@@ -62,7 +62,7 @@ func TestHistory(t *testing.T) {
 		expect.MustEqual(t, hour[0].At, start+60*39)
 		expect.Equal(t, hour[60].At, start+60*99)
 		for key, seconds := range map[string]float64{s.historyKey(HistoryHour, 30_000_000): 62 * 60, s.historyKey(HistoryDay, 2_000_000): 98 * 900} {
-			ttl := s.Redis.TTL(ctx, key).Val().Seconds()
+			ttl := s.Conn.Redis.TTL(ctx, key).Val().Seconds()
 			expect.Compare(t, 0, "<", ttl, key)
 			expect.Compare(t, ttl, "<=", seconds, key)
 		}
@@ -93,18 +93,18 @@ func TestHistoryOfOtherPrograms(t *testing.T) {
 	for step, text := range map[int64]string{
 		100: "", 101: "null", 102: `{"at":6000,"counts":{}}`, 103: `{"at":"x"}`, 104: `{"at":6241,"counts":{"` + succeeds + `":1e400}}`, 105: "\xff{", 107: `{"at":6421,"counts":null}`,
 	} {
-		expect.NoError(t, s.Redis.Set(ctx, s.historyKey(HistoryHour, step), text, 0).Err())
+		expect.NoError(t, s.Conn.Redis.Set(ctx, s.historyKey(HistoryHour, step), text, 0).Err())
 	}
-	expect.NoError(t, s.Redis.LPush(ctx, s.historyKey(HistoryHour, 106), "x").Err())
+	expect.NoError(t, s.Conn.Redis.LPush(ctx, s.historyKey(HistoryHour, 106), "x").Err())
 	expect.NoError(t, s.KeepHistory(ctx, 6000+6*60))
 	expect.Equal(t, historyText(t, s, HistoryHour, 6430), "6421:0 ", "the hour")
 	expect.Equal(t, historyText(t, s, HistoryDay, 6430), "6360:8 ", "the day")
-	expect.NoError(t, s.Redis.HSet(ctx, s.Keys.ActivityOf("q"), succeeds, int64(math.MaxInt64), "made:x:y", "1", CountRun+"7", "3").Err())
-	expect.NoError(t, s.Redis.ZAdd(ctx, s.Keys.Activity(), redis.Z{Score: 1, Member: "r"}).Err())
-	expect.NoError(t, s.Redis.HSet(ctx, s.Keys.ActivityOf("r"), succeeds, "9").Err())
+	expect.NoError(t, s.Conn.Redis.HSet(ctx, s.Conn.Keys.ActivityOf("q"), succeeds, int64(math.MaxInt64), "made:x:y", "1", CountRun+"7", "3").Err())
+	expect.NoError(t, s.Conn.Redis.ZAdd(ctx, s.Conn.Keys.Activity(), redis.Z{Score: 1, Member: "r"}).Err())
+	expect.NoError(t, s.Conn.Redis.HSet(ctx, s.Conn.Keys.ActivityOf("r"), succeeds, "9").Err())
 	present := expect.Result(s.PresentHistory(ctx, 6430)).Value(t)
 	expect.True(t, len(present.Counts) == 0, "after an overflow", present.Counts)
-	expect.NoError(t, s.Redis.Set(ctx, s.Keys.Activity(), "x", 0).Err())
+	expect.NoError(t, s.Conn.Redis.Set(ctx, s.Conn.Keys.Activity(), "x", 0).Err())
 	expect.Result(s.PresentHistory(ctx, 6430)).Fails(t, "WRONGTYPE")
 }
 

@@ -80,8 +80,8 @@ func (s *Counters) CountQueues(ctx context.Context, c *QueueCounter) ([]QueueCou
 // their number says whether they have changed, except if one has replaced another.
 func (c *QueueCounter) readNames(ctx context.Context, s *Counters) error {
 	var waiting, queues *redis.IntCmd
-	err := s.Pipeline(ctx, "count the names of queues", func(p redis.Pipeliner) {
-		waiting, queues = p.HLen(ctx, s.Keys.First()), p.ZCard(ctx, s.Keys.QueueNames())
+	err := s.Conn.Pipeline(ctx, "count the names of queues", func(p redis.Pipeliner) {
+		waiting, queues = p.HLen(ctx, s.Conn.Keys.First()), p.ZCard(ctx, s.Conn.Keys.QueueNames())
 	})
 	if err != nil {
 		return err
@@ -101,7 +101,7 @@ func (c *QueueCounter) readNames(ctx context.Context, s *Counters) error {
 		all[of.Queue] = append(all[of.Queue], name)
 	}
 	for after, read := "", 0; read == 0 || after != "" && read < mostNames; read += namesPerPage {
-		page, err := s.NamesAfter(ctx, "read the names of queues", s.Keys.QueueNames(), "", after, namesPerPage)
+		page, err := s.NamesAfter(ctx, "read the names of queues", s.Conn.Keys.QueueNames(), "", after, namesPerPage)
 		if err != nil && !conn.IsWrongType(err) {
 			return err
 		}
@@ -158,9 +158,9 @@ func (s *Counters) countTasks(ctx context.Context, queues []string) (map[string]
 	all := map[string]task.Counts{}
 	for page := range slices.Chunk(queues, countedPerPage) {
 		counts := make([]index.ReadCounts, len(page))
-		err := s.Pipeline(ctx, "count the tasks of queues by state", func(p redis.Pipeliner) {
+		err := s.Conn.Pipeline(ctx, "count the tasks of queues by state", func(p redis.Pipeliner) {
 			for i, name := range page {
-				counts[i] = index.CountIn(ctx, p, s.Keys.Queue(name))
+				counts[i] = index.CountIn(ctx, p, s.Conn.Keys.Queue(name))
 			}
 		})
 		if err != nil {

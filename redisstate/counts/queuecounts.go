@@ -46,9 +46,9 @@ const laterRead = 10_000
 func (s *Counters) OpenWith(ctx context.Context, r class.Requirement) (int64, error) {
 	var due *redis.IntCmd
 	var later *redis.StringSliceCmd
-	err := s.Pipeline(ctx, "count open tasks", func(p redis.Pipeliner) {
-		due = p.ZCard(ctx, s.Keys.OpenSet(r.String()))
-		later = p.ZRange(ctx, s.Keys.Later(), 0, laterRead-1)
+	err := s.Conn.Pipeline(ctx, "count open tasks", func(p redis.Pipeliner) {
+		due = p.ZCard(ctx, s.Conn.Keys.OpenSet(r.String()))
+		later = p.ZRange(ctx, s.Conn.Keys.Later(), 0, laterRead-1)
 	})
 	if err != nil {
 		return 0, err
@@ -67,7 +67,7 @@ func (s *Counters) OpenWith(ctx context.Context, r class.Requirement) (int64, er
 func (s *Counters) requirementsOf(ctx context.Context, ids []int64) (names []string, err error) {
 	places, err := conn.AskEach(ctx, s.Conn, "read the places of tasks", ids,
 		func(p redis.Pipeliner, id int64) *redis.StringCmd {
-			return p.HGet(ctx, s.Keys.Task(id), task.FieldPlace)
+			return p.HGet(ctx, s.Conn.Keys.Task(id), task.FieldPlace)
 		})
 	for _, place := range places {
 		t := task.Task{State: task.Open, PlacedIn: place.Val()}
@@ -86,9 +86,9 @@ func (s *Counters) countSets(ctx context.Context, names []string) (counts []Queu
 	for page := range slices.Chunk(names, setsPerCount) {
 		sizes, firsts := make([]*redis.IntCmd, len(page)), make([]*redis.StringSliceCmd, len(page))
 		plain := &redis.ZSliceCmd{}
-		err := s.Pipeline(ctx, "count the tasks of queues", func(p redis.Pipeliner) {
+		err := s.Conn.Pipeline(ctx, "count the tasks of queues", func(p redis.Pipeliner) {
 			for i, name := range page {
-				key := s.Keys.OpenSet(name)
+				key := s.Conn.Keys.OpenSet(name)
 				if name == "" {
 					sizes[i] = p.ZCount(ctx, key, "-inf", task.At(now).String())
 					plain = p.ZRangeWithScores(ctx, key, 0, 0)

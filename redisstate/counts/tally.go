@@ -103,7 +103,7 @@ func (s *Counters) EndCounts() {
 	}
 	defer time.AfterFunc(lastTally, s.tally.end).Stop()
 	s.SendCounts()
-	s.Redis.Unlink(s.tally.ctx, s.Keys.Counted(s.Boot())) // best effort: it expires anyway
+	s.Conn.Redis.Unlink(s.tally.ctx, s.Conn.Keys.Counted(s.Conn.Boot())) // best effort: it expires anyway
 	s.tally.end()
 }
 
@@ -189,16 +189,16 @@ func (s *Counters) SendCounts() {
 	t.sending <- struct{}{}
 	defer func() { <-t.sending }()
 	counts := t.take()
-	keys := []string{s.Keys.Activity(), s.Keys.Counted(s.Boot())}
+	keys := []string{s.Conn.Keys.Activity(), s.Conn.Keys.Counted(s.Conn.Boot())}
 	for queues := range slices.Chunk(slices.Sorted(maps.Keys(counts)), tallyAtOnce) {
 		t.calls++
-		e := &conn.Args{All: []any{t.calls, s.Keys.ActivityPrefix(), mostCounted, OtherQueues, keepCounts}}
+		e := &conn.Args{All: []any{t.calls, s.Conn.Keys.ActivityPrefix(), mostCounted, OtherQueues, keepCounts}}
 		for _, queue := range queues {
 			addCounts(e, queue, counts)
 		}
-		_, err := s.Run(t.ctx, "count tasks", lua.Activity, keys, e.All, conn.IsText)
+		_, err := s.Conn.Run(t.ctx, "count tasks", lua.Activity, keys, e.All, conn.IsText)
 		if err != nil {
-			s.Log.Debug("counts of tasks are lost", "error", err)
+			s.Conn.Log.Debug("counts of tasks are lost", "error", err)
 		}
 	}
 }

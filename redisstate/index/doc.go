@@ -4,4 +4,4 @@ package index
 import "github.com/tdf-framework/tdf/redisstate/conn"
 
 // Names has the methods that read the names of groups, queues and requirements, and their indexes.
-type Names struct{ *conn.Conn }
+type Names struct{ Conn *conn.Conn }

@@ -28,7 +28,7 @@ type Numbered struct {
 // numbers. Some of them may have no tasks.
 func (s *Names) Requirements(ctx context.Context, after int64) (all []Numbered, err error) {
 	found, err := conn.Ask(ctx, s.Conn, "read requirements", func(r redis.Cmdable) *redis.ZSliceCmd {
-		return r.ZRangeByScoreWithScores(ctx, s.Keys.Requirements(), &redis.ZRangeBy{
+		return r.ZRangeByScoreWithScores(ctx, s.Conn.Keys.Requirements(), &redis.ZRangeBy{
 			Min: "(" + strconv.FormatInt(after, 10), Max: "+inf", Count: mostRequirements,
 		})
 	})
@@ -47,8 +47,8 @@ func (s *Names) Requirements(ctx context.Context, after int64) (all []Numbered, 
 func (s *Names) Waiting(ctx context.Context) (names []string, err error) {
 	var plain *redis.IntCmd
 	var first *redis.StringSliceCmd
-	err = s.Pipeline(ctx, "read requirements with due tasks", func(p redis.Pipeliner) {
-		plain, first = p.ZCard(ctx, s.Keys.List(task.Open)), p.HKeys(ctx, s.Keys.First())
+	err = s.Conn.Pipeline(ctx, "read requirements with due tasks", func(p redis.Pipeliner) {
+		plain, first = p.ZCard(ctx, s.Conn.Keys.List(task.Open)), p.HKeys(ctx, s.Conn.Keys.First())
 	})
 	if plain.Val() > 0 {
 		names = []string{class.Plain}

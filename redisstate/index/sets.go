@@ -104,14 +104,14 @@ func indexesOf(t *task.Task) (all []Set) {
 // IndexScores returns each task's scores in its indexes.
 func (s *Names) IndexScores(ctx context.Context, sightings []rules.Placement) ([][]*redis.FloatCmd, error) {
 	scores := make([][]*redis.FloatCmd, len(sightings))
-	err := s.Pipeline(ctx, "look up tasks in their groups and queues", func(p redis.Pipeliner) {
+	err := s.Conn.Pipeline(ctx, "look up tasks in their groups and queues", func(p redis.Pipeliner) {
 		for i, x := range sightings {
 			scores[i] = nil
 			if x.Task == nil {
 				continue
 			}
 			for _, of := range indexesOf(x.Task) {
-				scores[i] = append(scores[i], p.ZScore(ctx, of.Key(s.Keys), strconv.FormatInt(x.ID, 10)))
+				scores[i] = append(scores[i], p.ZScore(ctx, of.Key(s.Conn.Keys), strconv.FormatInt(x.ID, 10)))
 			}
 		}
 	})

@@ -6,4 +6,4 @@ package limits
 import "github.com/tdf-framework/tdf/redisstate/conn"
 
 // Limiter has the methods for limits and pauses.
-type Limiter struct{ *conn.Conn }
+type Limiter struct{ Conn *conn.Conn }

@@ -31,15 +31,15 @@ func (s *Limiter) Started(ctx context.Context, source string) error {
 }
 
 func (s *Limiter) fault(ctx context.Context, doing string, e *conn.Args) error {
-	keys := []string{s.Keys.Failing(), s.Keys.Paused(), s.Keys.Held(), s.Keys.WakeServer()}
-	_, err := s.Run(ctx, doing, lua.Fault, keys, e.All, conn.Anything)
+	keys := []string{s.Conn.Keys.Failing(), s.Conn.Keys.Paused(), s.Conn.Keys.Held(), s.Conn.Keys.WakeServer()}
+	_, err := s.Conn.Run(ctx, doing, lua.Fault, keys, e.All, conn.Anything)
 	return err
 }
 
 // HeldSources returns the sources that are held now. Sources are named by [task.Properties.SourceName].
 func (s *Limiter) HeldSources(ctx context.Context) (all []task.FailingSource, err error) {
 	names, err := conn.Ask(ctx, s.Conn, "read what is held", func(r redis.Cmdable) *redis.StringSliceCmd {
-		return r.HKeys(ctx, s.Keys.Paused())
+		return r.HKeys(ctx, s.Conn.Keys.Paused())
 	})
 	names = slices.DeleteFunc(names, func(name string) bool { return task.SourceOf(name) == "" })
 	if err != nil || len(names) == 0 {
@@ -47,7 +47,7 @@ func (s *Limiter) HeldSources(ctx context.Context) (all []task.FailingSource, er
 	}
 	entries, err := conn.AskEach(ctx, s.Conn, "read why sources are held", names,
 		func(p redis.Pipeliner, name string) *redis.StringCmd {
-			return p.HGet(ctx, s.Keys.Failing(), task.SourceOf(name))
+			return p.HGet(ctx, s.Conn.Keys.Failing(), task.SourceOf(name))
 		})
 	for i, entry := range entries {
 		all = append(all, task.ParseFailing(task.SourceOf(names[i]), entry.Val()))

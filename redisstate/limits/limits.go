@@ -32,8 +32,8 @@ func (s *Limiter) writeLimit(ctx context.Context, key, limit string, keepStarts 
 	if err := task.CheckLimitKey(key); err != nil {
 		return fmt.Errorf("set a limit: %w", err)
 	}
-	keys := []string{s.Keys.Limits(), s.Keys.Held(), s.Keys.Starts(key), s.Keys.WakeServer()}
-	reply, err := s.Run(ctx, fmt.Sprintf("set the limit of %q", key), lua.LimitSet, keys,
+	keys := []string{s.Conn.Keys.Limits(), s.Conn.Keys.Held(), s.Conn.Keys.Starts(key), s.Conn.Keys.WakeServer()}
+	reply, err := s.Conn.Run(ctx, fmt.Sprintf("set the limit of %q", key), lua.LimitSet, keys,
 		[]any{key, limit, task.MaxLimits, keepStarts}, conn.IsNumber)
 	if !conn.Unanswered(err) && conn.Number(reply) < 0 {
 		return fmt.Errorf("set the limit of %q: more than %d keys would have a limit; remove other limits", key,
@@ -45,7 +45,7 @@ func (s *Limiter) writeLimit(ctx context.Context, key, limit string, keepStarts 
 // Limits returns the limits of all keys and how they are used, ordered by key.
 func (s *Limiter) Limits(ctx context.Context) ([]task.LimitUse, error) {
 	keys, err := conn.Ask(ctx, s.Conn, "read limits", func(r redis.Cmdable) *redis.StringSliceCmd {
-		return r.HKeys(ctx, s.Keys.Limits())
+		return r.HKeys(ctx, s.Conn.Keys.Limits())
 	})
 	if err != nil {
 		return nil, err
@@ -79,11 +79,11 @@ func (s *Limiter) readLimitUses(ctx context.Context, keys []string) ([]task.Limi
 	var clock *redis.TimeCmd
 	limits, running, waiting := make([]*redis.StringCmd, len(keys)), make([]*redis.IntCmd, len(keys)),
 		make([]*redis.IntCmd, len(keys))
-	err := s.Pipeline(ctx, doing, func(p redis.Pipeliner) {
+	err := s.Conn.Pipeline(ctx, doing, func(p redis.Pipeliner) {
 		clock = p.Time(ctx)
 		for i, key := range keys {
-			limits[i], running[i] = p.HGet(ctx, s.Keys.Limits(), key), p.ZCard(ctx, s.Keys.Limited(key))
-			waiting[i] = p.ZCard(ctx, s.Keys.OpenSet(task.LimitReason(key)))
+			limits[i], running[i] = p.HGet(ctx, s.Conn.Keys.Limits(), key), p.ZCard(ctx, s.Conn.Keys.Limited(key))
+			waiting[i] = p.ZCard(ctx, s.Conn.Keys.OpenSet(task.LimitReason(key)))
 		}
 	})
 	if err != nil {
@@ -99,7 +99,7 @@ func (s *Limiter) readLimitUses(ctx context.Context, keys []string) ([]task.Limi
 	}
 	starts, err := conn.AskEach(ctx, s.Conn, doing, rated, func(p redis.Pipeliner, i int) *redis.IntCmd {
 		since := "(" + task.At(clock.Val()).Add(-task.For(uses[i].Limit.Per)).String()
-		return p.ZCount(ctx, s.Keys.Starts(keys[i]), since, "+inf")
+		return p.ZCount(ctx, s.Conn.Keys.Starts(keys[i]), since, "+inf")
 	})
 	for k, i := range rated {
 		uses[i].Free = max(0, uses[i].Limit.Starts-int(starts[k].Val()))
@@ -115,7 +115,7 @@ func (s *Limiter) CountedByLimits(ctx context.Context, all []rules.Placement) ([
 			if x.Task == nil || x.Task.State != task.Running || x.Task.LimitKey == "" {
 				return nil
 			}
-			return p.ZScore(ctx, s.Keys.Limited(x.Task.LimitKey), strconv.FormatInt(x.ID, 10))
+			return p.ZScore(ctx, s.Conn.Keys.Limited(x.Task.LimitKey), strconv.FormatInt(x.ID, 10))
 		})
 	counted := make([]bool, len(all))
 	for i, score := range scores {

@@ -39,8 +39,8 @@ func (s *Limiter) setPaused(ctx context.Context, pausing, who string, what []tas
 		}
 		args = append(args, p.String())
 	}
-	keys := []string{s.Keys.Paused(), s.Keys.Held(), s.Keys.WakeOpen(), s.Keys.WakeServer()}
-	reply, err := s.Run(ctx, "pause or resume", lua.Pause, keys, args, conn.IsNumber)
+	keys := []string{s.Conn.Keys.Paused(), s.Conn.Keys.Held(), s.Conn.Keys.WakeOpen(), s.Conn.Keys.WakeServer()}
+	reply, err := s.Conn.Run(ctx, "pause or resume", lua.Pause, keys, args, conn.IsNumber)
 	if conn.Unanswered(err) {
 		return 0, err
 	}
@@ -65,7 +65,7 @@ func (s *Limiter) Halts(ctx context.Context) ([]Pausing, error) {
 
 func (s *Limiter) pausings(ctx context.Context) ([]Pausing, error) {
 	all, err := conn.Ask(ctx, s.Conn, "read what is paused", func(r redis.Cmdable) *redis.MapStringStringCmd {
-		return r.HGetAll(ctx, s.Keys.Paused())
+		return r.HGetAll(ctx, s.Conn.Keys.Paused())
 	})
 	if err != nil {
 		return nil, err

@@ -14,8 +14,8 @@ import (
 // because another program has damaged their place, ReturnHeld returns the others, and an error.
 func (s *Limiter) ReturnHeld(ctx context.Context) (n int, more bool, err error) {
 	const doing = "return held tasks"
-	keys := []string{s.Keys.List(task.Open), s.Keys.Due(), s.Keys.Paused(), s.Keys.Failing()}
-	reply, err := s.Run(ctx, doing, lua.Unhold, keys, []any{s.Keys.TaskPrefix()},
+	keys := []string{s.Conn.Keys.List(task.Open), s.Conn.Keys.Due(), s.Conn.Keys.Paused(), s.Conn.Keys.Failing()}
+	reply, err := s.Conn.Run(ctx, doing, lua.Unhold, keys, []any{s.Conn.Keys.TaskPrefix()},
 		conn.Tuple(conn.IsNumber, conn.IsText, conn.IsText))
 	if err != nil {
 		return 0, false, err
@@ -32,7 +32,7 @@ const movedAtOnce = 1000
 
 // MoveLater makes tasks claimable whose time has come, and reports whether there are more of them.
 func (s *Limiter) MoveLater(ctx context.Context) (more bool, err error) {
-	reply, err := s.Run(ctx, "make tasks claimable whose time has come", lua.Later, []string{s.Keys.List(task.Open)},
-		[]any{s.Keys.TaskPrefix(), movedAtOnce}, conn.IsNumber)
+	reply, err := s.Conn.Run(ctx, "make tasks claimable whose time has come", lua.Later,
+		[]string{s.Conn.Keys.List(task.Open)}, []any{s.Conn.Keys.TaskPrefix(), movedAtOnce}, conn.IsNumber)
 	return conn.Number(reply) == movedAtOnce, err
 }

@@ -39,8 +39,8 @@ func (s *Outbox) See(ctx context.Context, all ...Sighting) (added int, err error
 		for _, x := range some {
 			e.Add(x.Mark, x.Before, x.After, x.Notice)
 		}
-		keys := []string{s.Keys.Noticed(), s.Keys.Notices(), s.Keys.NoticesDue()}
-		reply, err := s.Run(ctx, "add notices", lua.Notice, keys, e.All, conn.IsNumber)
+		keys := []string{s.Conn.Keys.Noticed(), s.Conn.Keys.Notices(), s.Conn.Keys.NoticesDue()}
+		reply, err := s.Conn.Run(ctx, "add notices", lua.Notice, keys, e.All, conn.IsNumber)
 		if err != nil {
 			return added, err
 		}
@@ -56,7 +56,7 @@ func (s *Outbox) Marks(ctx context.Context, names ...string) ([]string, error) {
 		return values, nil
 	}
 	found, err := conn.Ask(ctx, s.Conn, "read which notices were written", func(r redis.Cmdable) *redis.SliceCmd {
-		return r.HMGet(ctx, s.Keys.Noticed(), names...)
+		return r.HMGet(ctx, s.Conn.Keys.Noticed(), names...)
 	})
 	for i, v := range found {
 		values[i] = conn.Text(v)
@@ -67,8 +67,8 @@ func (s *Outbox) Marks(ctx context.Context, names ...string) ([]string, error) {
 // MarksPage returns some marks with their values, and the cursor of the next page, which is 0 after the last page.
 func (s *Outbox) MarksPage(ctx context.Context, cursor uint64) (marks map[string]string, next uint64, err error) {
 	var page *redis.ScanCmd
-	err = s.Pipeline(ctx, "read which notices were written", func(p redis.Pipeliner) {
-		page = p.HScan(ctx, s.Keys.Noticed(),
+	err = s.Conn.Pipeline(ctx, "read which notices were written", func(p redis.Pipeliner) {
+		page = p.HScan(ctx, s.Conn.Keys.Noticed(),
 			cursor, "", 200)
 	})
 	if err != nil {
@@ -95,8 +95,8 @@ func (s *Outbox) NextNotice(ctx context.Context, tried *Stored, again, lease tas
 			after = again.String()
 		}
 	}
-	keys := []string{s.Keys.Notices(), s.Keys.NoticesDue()}
-	reply, err := s.Run(ctx, "deliver notices", lua.NoticeTurn, keys, []any{id, text, after, lease.String()},
+	keys := []string{s.Conn.Keys.Notices(), s.Conn.Keys.NoticesDue()}
+	reply, err := s.Conn.Run(ctx, "deliver notices", lua.NoticeTurn, keys, []any{id, text, after, lease.String()},
 		conn.ManyTexts)
 	next := conn.List(reply)
 	if err != nil || len(next) != 2 {
@@ -114,7 +114,7 @@ const longestNotice = 16 << 10
 func (s *Outbox) Notices(ctx context.Context, most int) ([]Stored, error) {
 	const doing = "read notices"
 	last, err := conn.Ask(ctx, s.Conn, doing, func(r redis.Cmdable) *redis.StringCmd {
-		return r.HGet(ctx, s.Keys.Noticed(), "last")
+		return r.HGet(ctx, s.Conn.Keys.Noticed(), "last")
 	})
 	if err != nil {
 		return nil, err
@@ -125,7 +125,7 @@ func (s *Outbox) Notices(ctx context.Context, most int) ([]Stored, error) {
 		ids = append(ids, strconv.FormatInt(id, 10))
 	}
 	lengths, err := conn.AskEach(ctx, s.Conn, doing, ids, func(p redis.Pipeliner, id string) *redis.Cmd {
-		return p.Do(ctx, "HSTRLEN", s.Keys.Notices(), id)
+		return p.Do(ctx, "HSTRLEN", s.Conn.Keys.Notices(), id)
 	})
 	if err != nil {
 		return nil, err
@@ -139,7 +139,7 @@ func (s *Outbox) Notices(ctx context.Context, most int) ([]Stored, error) {
 		if lengthOf[id] > longestNotice {
 			return nil
 		}
-		return p.HGet(ctx, s.Keys.Notices(), id)
+		return p.HGet(ctx, s.Conn.Keys.Notices(), id)
 	})
 	var all []Stored
 	for i, text := range texts {

@@ -4,4 +4,4 @@ package notices
 import "github.com/tdf-framework/tdf/redisstate/conn"
 
 // An Outbox has the methods for notices.
-type Outbox struct{ *conn.Conn }
+type Outbox struct{ Conn *conn.Conn }

@@ -15,7 +15,7 @@ import (
 )
 
 // Sets are the sets of a namespace.
-type Sets struct{ *conn.Conn }
+type Sets struct{ Conn *conn.Conn }
 
 const readPlace = "read the open tasks of a place"
 
@@ -23,7 +23,7 @@ const readPlace = "read the open tasks of a place"
 // moment, in the order of their times. If now is not 0, it returns only tasks whose time has come.
 func (s Sets) First(ctx context.Context, place string, now task.Time, most int64) ([]int64, error) {
 	members, err := conn.Ask(ctx, s.Conn, readPlace, func(r redis.Cmdable) *redis.StringSliceCmd {
-		return r.ZRangeByLex(ctx, s.Keys.OpenSet(place), &redis.ZRangeBy{Min: "-", Max: until(now), Count: most})
+		return r.ZRangeByLex(ctx, s.Conn.Keys.OpenSet(place), &redis.ZRangeBy{Min: "-", Max: until(now), Count: most})
 	})
 	foreign := func(id int64) bool { return id == 0 }
 	return slices.DeleteFunc(limits.IDsOf(members), foreign), err
@@ -33,14 +33,14 @@ func (s Sets) First(ctx context.Context, place string, now task.Time, most int64
 // does not depend on their number.
 func (s Sets) Any(ctx context.Context, place string, now task.Time) (int64, error) {
 	n, err := conn.Ask(ctx, s.Conn, readPlace, func(r redis.Cmdable) *redis.IntCmd {
-		return r.ZLexCount(ctx, s.Keys.OpenSet(place), "-", until(now))
+		return r.ZLexCount(ctx, s.Conn.Keys.OpenSet(place), "-", until(now))
 	})
 	if err != nil || n == 0 {
 		return 0, err
 	}
 	rank := rand.Int64N(n)
 	members, err := conn.Ask(ctx, s.Conn, readPlace, func(r redis.Cmdable) *redis.StringSliceCmd {
-		return r.ZRange(ctx, s.Keys.OpenSet(place), rank, rank)
+		return r.ZRange(ctx, s.Conn.Keys.OpenSet(place), rank, rank)
 	})
 	if ids := limits.IDsOf(members); err == nil && len(ids) > 0 {
 		return ids[0], nil
@@ -51,7 +51,7 @@ func (s Sets) Any(ctx context.Context, place string, now task.Time) (int64, erro
 // HaveTasks reports for each of these places whether it has tasks.
 func (s Sets) HaveTasks(ctx context.Context, places []string) ([]bool, error) {
 	sizes, err := conn.AskEach(ctx, s.Conn, readPlace, places, func(p redis.Pipeliner, place string) *redis.IntCmd {
-		return p.ZCard(ctx, s.Keys.OpenSet(place))
+		return p.ZCard(ctx, s.Conn.Keys.OpenSet(place))
 	})
 	have := make([]bool, len(places))
 	for i := range sizes {

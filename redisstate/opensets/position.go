@@ -27,8 +27,8 @@ func (s Sets) PositionOf(ctx context.Context, t *task.Task) (q Position, err err
 		list = task.Open
 	}
 	var score *redis.FloatCmd
-	err = s.Pipeline(ctx, fmt.Sprintf("find task %d in the queue", t.ID), func(p redis.Pipeliner) {
-		score = p.ZScore(ctx, s.Keys.List(list), fmt.Sprint(t.ID))
+	err = s.Conn.Pipeline(ctx, fmt.Sprintf("find task %d in the queue", t.ID), func(p redis.Pipeliner) {
+		score = p.ZScore(ctx, s.Conn.Keys.List(list), fmt.Sprint(t.ID))
 	})
 	q.Listed, q.From = err == nil && score.Err() == nil, task.Time(score.Val())
 	if q.Listed {
@@ -46,7 +46,7 @@ func (s Sets) AheadIn(ctx context.Context, q *Position, t *task.Task, sets []str
 	first, own := limits.Member(t.Priority, 0, 0), limits.Member(t.Priority, q.From, t.ID)
 	var higher, ahead []*redis.IntCmd
 	var plain *redis.IntCmd
-	err := s.Pipeline(ctx, fmt.Sprintf("count the tasks before task %d", t.ID), func(p redis.Pipeliner) {
+	err := s.Conn.Pipeline(ctx, fmt.Sprintf("count the tasks before task %d", t.ID), func(p redis.Pipeliner) {
 		higher, ahead, plain = nil, nil, nil
 		for _, name := range sets[:min(len(sets), setsCounted)] {
 			if name == class.Plain {
@@ -55,11 +55,11 @@ func (s Sets) AheadIn(ctx context.Context, q *Position, t *task.Task, sets []str
 					until = "+inf"
 				}
 				if t.Priority <= 0 {
-					plain = p.ZCount(ctx, s.Keys.List(task.Open), "-inf", until)
+					plain = p.ZCount(ctx, s.Conn.Keys.List(task.Open), "-inf", until)
 				}
 			}
-			higher = append(higher, p.ZLexCount(ctx, s.Keys.OpenSet(name), "-", "("+first))
-			ahead = append(ahead, p.ZLexCount(ctx, s.Keys.OpenSet(name), "["+first, "("+own))
+			higher = append(higher, p.ZLexCount(ctx, s.Conn.Keys.OpenSet(name), "-", "("+first))
+			ahead = append(ahead, p.ZLexCount(ctx, s.Conn.Keys.OpenSet(name), "["+first, "("+own))
 		}
 	})
 	for i := range higher {

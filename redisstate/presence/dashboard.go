@@ -18,8 +18,8 @@ const (
 // SetDashboard stores the origin at which browsers reach the dashboard, such as https://tdf.example.org. If only the
 // browsers of one host reach it, host is the name of this host, else "". The latest call counts, for [DashboardLife].
 func (s *Presence) SetDashboard(ctx context.Context, host, origin string) error {
-	return s.BestEffort(ctx, "store the address of the dashboard", func(p redis.Pipeliner) {
-		p.Set(ctx, s.Keys.Dashboard(host), origin, DashboardLife)
+	return s.Conn.BestEffort(ctx, "store the address of the dashboard", func(p redis.Pipeliner) {
+		p.Set(ctx, s.Conn.Keys.Dashboard(host), origin, DashboardLife)
 	})
 }
 
@@ -28,9 +28,9 @@ func (s *Presence) SetDashboard(ctx context.Context, host, origin string) error 
 // nothing but an http or https origin of at most 300 bytes.
 func (s *Presence) Dashboard(ctx context.Context, host string) (string, error) {
 	var all, own *redis.StringCmd
-	err := s.Pipeline(ctx, "read the address of the dashboard", func(p redis.Pipeliner) {
-		all, own = p.GetRange(ctx, s.Keys.Dashboard(""), 0, longestOrigin), p.GetRange(ctx, s.Keys.Dashboard(host), 0,
-			longestOrigin)
+	err := s.Conn.Pipeline(ctx, "read the address of the dashboard", func(p redis.Pipeliner) {
+		all = p.GetRange(ctx, s.Conn.Keys.Dashboard(""), 0, longestOrigin)
+		own = p.GetRange(ctx, s.Conn.Keys.Dashboard(host), 0, longestOrigin)
 	})
 	if err != nil {
 		return "", err

@@ -18,7 +18,7 @@ func TestDashboard(t *testing.T) {
 		expect.NoError(t, s.SetDashboard(t.Context(), "", "https://tdf.example.org"))
 		expect.Result(s.Dashboard(t.Context(), "a")).Is(t, "https://tdf.example.org")
 		for _, host := range []string{"", "a"} {
-			left := s.Redis.PTTL(t.Context(), s.Keys.Dashboard(host)).Val()
+			left := s.Conn.Redis.PTTL(t.Context(), s.Conn.Keys.Dashboard(host)).Val()
 			expect.Compare(t, left, ">", 0)
 			expect.Compare(t, left, "<=", DashboardLife)
 		}
@@ -32,11 +32,11 @@ func TestHostileDashboard(t *testing.T) {
 		"", "javascript:alert(1)", "file:///etc/passwd", "ftp://a", "http://", "http://a/b", "http://a?b", "http://u@a", "http://a\x1b[2J", "http://a\r\nb", "http://a b",
 		"http://a\u202eb", "http://<b>", "http://a'b", "\x00http://a", "http://" + strings.Repeat("a", 294), "http://" + strings.Repeat("a", 1<<20),
 	} {
-		expect.NoError(t, s.Redis.Set(t.Context(), s.Keys.Dashboard(""), origin, 0).Err())
+		expect.NoError(t, s.Conn.Redis.Set(t.Context(), s.Conn.Keys.Dashboard(""), origin, 0).Err())
 		expect.Result(s.Dashboard(t.Context(), "a")).Is(t, "", origin[:min(len(origin), 50)])
 	}
-	expect.NoError(t, s.Redis.Del(t.Context(), s.Keys.Dashboard("")).Err())
-	expect.NoError(t, s.Redis.LPush(t.Context(), s.Keys.Dashboard(""), "http://a").Err())
+	expect.NoError(t, s.Conn.Redis.Del(t.Context(), s.Conn.Keys.Dashboard("")).Err())
+	expect.NoError(t, s.Conn.Redis.LPush(t.Context(), s.Conn.Keys.Dashboard(""), "http://a").Err())
 	expect.NoError(t, s.SetDashboard(t.Context(), "a", "http://b"))
 	expect.Result(s.Dashboard(t.Context(), "a")).Is(t, "http://b", "beside a key of another type")
 }

@@ -19,7 +19,7 @@ const deathsKept = 7 * day
 func (s *Presence) CountDead(ctx context.Context, after, upTo task.Time, counted func(*WorkerStatus) bool) error {
 	ctx = conn.Unacknowledged(ctx)
 	forgotten, err := conn.Ask(ctx, s.Conn, "forget dead workers", func(r redis.Cmdable) *redis.IntCmd {
-		return r.ZRemRangeByScore(ctx, s.Keys.DeadWorkers(), "-inf", "("+upTo.Add(-deathsKept).String())
+		return r.ZRemRangeByScore(ctx, s.Conn.Keys.DeadWorkers(), "-inf", "("+upTo.Add(-deathsKept).String())
 	})
 	if err != nil {
 		return err
@@ -27,14 +27,14 @@ func (s *Presence) CountDead(ctx context.Context, after, upTo task.Time, counted
 	s.counts.Count("", counts.CountForgotten, forgotten)
 	const doing = "find dead workers"
 	end, err := conn.Ask(ctx, s.Conn, doing, func(r redis.Cmdable) *redis.IntCmd {
-		return r.ZCount(ctx, s.Keys.Workers(), "("+after.String(), upTo.String())
+		return r.ZCount(ctx, s.Conn.Keys.Workers(), "("+after.String(), upTo.String())
 	})
 	// A worker that registers again moves all later ones forward. So the pages are read from the end to the beginning:
 	// then a name is read twice, instead of never.
 	for ; err == nil && end > 0; end -= mostWorkers {
 		from := max(0, end-mostWorkers)
 		names, err := conn.Ask(ctx, s.Conn, doing, func(r redis.Cmdable) *redis.StringSliceCmd {
-			return r.ZRangeByScore(ctx, s.Keys.Workers(), &redis.ZRangeBy{
+			return r.ZRangeByScore(ctx, s.Conn.Keys.Workers(), &redis.ZRangeBy{
 				Min: "(" + after.String(), Max: upTo.String(),
 				Offset: from, Count: end - from,
 			})
@@ -52,7 +52,7 @@ func (s *Presence) CountDead(ctx context.Context, after, upTo task.Time, counted
 				continue
 			}
 			added, err := conn.Ask(ctx, s.Conn, "note that a worker is dead", func(r redis.Cmdable) *redis.IntCmd {
-				return r.ZAddArgs(ctx, s.Keys.DeadWorkers(), redis.ZAddArgs{
+				return r.ZAddArgs(ctx, s.Conn.Keys.DeadWorkers(), redis.ZAddArgs{
 					GT: true, Ch: true,
 					Members: []redis.Z{{Score: float64(w.Seen), Member: w.Name}},
 				})

@@ -9,7 +9,7 @@ import (
 
 // Presence has the methods for these records. Many goroutines may use it at the same time.
 type Presence struct {
-	*conn.Conn
+	Conn    *conn.Conn
 	counts  *counts.Counters
 	waiting waitingManagers
 }

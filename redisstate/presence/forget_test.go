@@ -14,12 +14,12 @@ import (
 func TestForgottenWorkers(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Presence) {
 		ctx := t.Context()
-		now := expect.Result(s.Now(ctx)).Value(t)
+		now := expect.Result(s.Conn.Now(ctx)).Value(t)
 		for name, lease := range map[string]task.Seconds{"usual": 60, "short": 60, "leases": week, "drained": 60} {
 			w := WorkerInfo{Name: name, Boot: name, Lease: lease, State: "working"}
 			_, _, err := s.TakeName(ctx, w, PriorOwner{})
 			expect.NoError(t, err)
-			left := s.Redis.TTL(ctx, s.Keys.Worker(name)).Val()
+			left := s.Conn.Redis.TTL(ctx, s.Conn.Keys.Worker(name)).Val()
 			want := max(UsuallyRemembered, 3*lease).Std()
 			expect.Compare(t, left, "<=", want, name)
 			expect.Compare(t, left, ">", want/2, name)
@@ -29,29 +29,29 @@ func TestForgottenWorkers(t *testing.T) {
 		for i := range 2 * namesForgotten {
 			name := fmt.Sprint("gone", i)
 			foreign = append(foreign, name)
-			s.Redis.ZAdd(ctx, s.Keys.Workers(), redis.Z{Score: 1, Member: name})
+			s.Conn.Redis.ZAdd(ctx, s.Conn.Keys.Workers(), redis.Z{Score: 1, Member: name})
 		}
-		s.Redis.SAdd(ctx, s.Keys.WorkerNames(), foreign...)
-		s.Redis.Set(ctx, s.Keys.WorkerNumber("gone0"), 7, 0) // a worker of the original TDF
-		s.Redis.Set(ctx, s.Keys.Worker("gone1"), "a string", 0)
-		s.Redis.ZAdd(ctx, s.Keys.Workers(), redis.Z{Score: float64(now.Add(-2 * week)), Member: "leases"}, redis.Z{Score: float64(now.Add(-2 * week)), Member: "usual"}, redis.Z{Score: float64(now.Add(-2 * week)), Member: "drained"})
-		s.Redis.Del(ctx, s.Keys.Worker("short"), s.Keys.WorkerNumber("short")) // they have expired
+		s.Conn.Redis.SAdd(ctx, s.Conn.Keys.WorkerNames(), foreign...)
+		s.Conn.Redis.Set(ctx, s.Conn.Keys.WorkerNumber("gone0"), 7, 0) // a worker of the original TDF
+		s.Conn.Redis.Set(ctx, s.Conn.Keys.Worker("gone1"), "a string", 0)
+		s.Conn.Redis.ZAdd(ctx, s.Conn.Keys.Workers(), redis.Z{Score: float64(now.Add(-2 * week)), Member: "leases"}, redis.Z{Score: float64(now.Add(-2 * week)), Member: "usual"}, redis.Z{Score: float64(now.Add(-2 * week)), Member: "drained"})
+		s.Conn.Redis.Del(ctx, s.Conn.Keys.Worker("short"), s.Conn.Keys.WorkerNumber("short")) // they have expired
 		from, calls := 0, 0
 		expect.Eventually(t, "the unused names are gone", func() bool {
 			var err error
 			from, err = s.ForgetWorkers(ctx, from)
 			expect.NoError(t, err)
 			calls++
-			return s.Redis.SCard(ctx, s.Keys.WorkerNames()).Val() == 5
+			return s.Conn.Redis.SCard(ctx, s.Conn.Keys.WorkerNames()).Val() == 5
 		})
 		for range 3 {
 			from, _ = s.ForgetWorkers(ctx, from)
 		}
-		expect.Equal(t, fmt.Sprint(s.Redis.ZRange(ctx, s.Keys.Workers(), 0, -1).Val()), "[leases]", "listed after", calls, "calls")
+		expect.Equal(t, fmt.Sprint(s.Conn.Redis.ZRange(ctx, s.Conn.Keys.Workers(), 0, -1).Val()), "[leases]", "listed after", calls, "calls")
 		for _, name := range []string{"usual", "leases", "drained", "gone0", "gone1"} {
-			expect.True(t, s.Redis.SIsMember(ctx, s.Keys.WorkerNames(), name).Val(), name, "is unknown")
+			expect.True(t, s.Conn.Redis.SIsMember(ctx, s.Conn.Keys.WorkerNames(), name).Val(), name, "is unknown")
 		}
 		expect.Result(s.Drain(ctx, "drained", "")).Is(t, true)
-		expect.Compare(t, s.Redis.TTL(ctx, s.Keys.Worker("drained")).Val(), "<=", week.Std(), "a worker that is no longer drained")
+		expect.Compare(t, s.Conn.Redis.TTL(ctx, s.Conn.Keys.Worker("drained")).Val(), "<=", week.Std(), "a worker that is no longer drained")
 	})
 }

@@ -244,11 +244,11 @@ func (s *Presence) callHeartbeat(
 	ctx context.Context, w WorkerInfo, taking string, before PriorOwner, fields []any,
 ) (a heartbeatAnswer, err error) {
 	keys := []string{
-		s.Keys.Worker(w.Name), s.Keys.Workers(), s.Keys.WorkerNames(),
-		s.Keys.WorkerCount(), s.Keys.WorkerNumber(w.Name), s.Keys.GraceUntil(), s.Keys.Servers(),
+		s.Conn.Keys.Worker(w.Name), s.Conn.Keys.Workers(), s.Conn.Keys.WorkerNames(),
+		s.Conn.Keys.WorkerCount(), s.Conn.Keys.WorkerNumber(w.Name), s.Conn.Keys.GraceUntil(), s.Conn.Keys.Servers(),
 	}
 	args := []any{
-		w.Name, cmp.Or(w.Boot, s.Boot()), taking, before.Gone, "", "",
+		w.Name, cmp.Or(w.Boot, s.Conn.Boot()), taking, before.Gone, "", "",
 		int64(math.Ceil(float64(w.remembered()))),
 	}
 	if before.Since > 0 {
@@ -259,7 +259,7 @@ func (s *Presence) callHeartbeat(
 	if w.OverHTTP {
 		script = lua.Register
 	}
-	reply, err := s.Run(ctx, "register worker "+w.Name, script, keys, args, heartbeatForm)
+	reply, err := s.Conn.Run(ctx, "register worker "+w.Name, script, keys, args, heartbeatForm)
 	if err != nil {
 		return a, err
 	}
@@ -290,14 +290,14 @@ const readLeases = "read the leases of workers"
 func (s *Presence) LongestLease(ctx context.Context, now task.Time) (task.Seconds, error) {
 	names, err := conn.Ask(ctx, s.Conn, readLeases, func(r redis.Cmdable) *redis.StringSliceCmd {
 		return r.ZRangeArgs(ctx, redis.ZRangeArgs{
-			Key: s.Keys.Workers(), ByScore: true, Start: now.Add(-day).String(), Stop: "+inf", Count: 10_000,
+			Key: s.Conn.Keys.Workers(), ByScore: true, Start: now.Add(-day).String(), Stop: "+inf", Count: 10_000,
 		})
 	})
 	if err != nil {
 		return 0, err
 	}
 	leases, err := conn.AskEach(ctx, s.Conn, readLeases, names, func(p redis.Pipeliner, name string) *redis.StringCmd {
-		return p.HGet(ctx, s.Keys.Worker(name), "lease")
+		return p.HGet(ctx, s.Conn.Keys.Worker(name), "lease")
 	})
 	var longest task.Seconds
 	for _, l := range leases {

@@ -23,12 +23,12 @@ func TestNamesBelongToOneWorker(t *testing.T) {
 	expect.Equal(t, taken.Host, "h")
 	expect.Equal(t, taken.PID, "17")
 	expect.Equal(t, taken.Process, "p")
-	expect.Equal(t, taken.Boot, first.Boot())
+	expect.Equal(t, taken.Boot, first.Conn.Boot())
 	expect.NotEqual(t, taken.Seen, 0)
 	expect.Contains(t, taken.Error(), "host h, pid 17, last seen ")
 	mustBeTaken(t, took(second.TakeName(t.Context(), w, PriorOwner{Gone: "another boot"})))
 
-	expect.NoError(t, took(second.TakeName(t.Context(), w, PriorOwner{Gone: first.Boot()}))) // the second worker knows that the first is gone
+	expect.NoError(t, took(second.TakeName(t.Context(), w, PriorOwner{Gone: first.Conn.Boot()}))) // the second worker knows that the first is gone
 	mustBeTaken(t, signed(first.WorkerHeartbeat(t.Context(), w)))
 	w.State = "gone"
 	expect.NoError(t, signed(second.WorkerHeartbeat(t.Context(), w)))
@@ -41,9 +41,9 @@ func TestSilentWorkersLoseTheirNames(t *testing.T) {
 		second := of(conntest.Another(t, first.Conn))
 		w := WorkerInfo{Name: "w", Lease: 60}
 		expect.NoError(t, took(first.TakeName(t.Context(), w, PriorOwner{})))
-		now := expect.Result(first.Now(t.Context())).Value(t)
+		now := expect.Result(first.Conn.Now(t.Context())).Value(t)
 		silentFor := func(d task.Seconds) {
-			first.Redis.HSet(t.Context(), first.Keys.Worker("w"), "seen", now.Add(-d).String())
+			first.Conn.Redis.HSet(t.Context(), first.Conn.Keys.Worker("w"), "seen", now.Add(-d).String())
 		}
 		silentFor(30)
 		mustBeTaken(t, took(second.TakeName(t.Context(), w, PriorOwner{})))
@@ -64,15 +64,15 @@ func TestSilentWorkersLoseTheirNames(t *testing.T) {
 		silentFor(61)
 		expect.NoError(t, took(second.TakeName(t.Context(), w, PriorOwner{})))
 		mustBeTaken(t, signed(first.WorkerHeartbeat(t.Context(), w)))
-		first.Redis.Del(t.Context(), first.Keys.Servers())
+		first.Conn.Redis.Del(t.Context(), first.Conn.Keys.Servers())
 		silentFor(90)
 		expect.NoError(t, took(first.TakeName(t.Context(), w, PriorOwner{Seen: now.Add(-90), Since: now.Add(-61)}))) // the first worker has waited for longer than the lease
 		mustBeTaken(t, signed(second.WorkerHeartbeat(t.Context(), w)))
-		expect.NoError(t, took(second.TakeName(t.Context(), w, PriorOwner{Gone: first.Boot()})))
+		expect.NoError(t, took(second.TakeName(t.Context(), w, PriorOwner{Gone: first.Conn.Boot()})))
 
-		first.Redis.Del(t.Context(), first.Keys.Worker("w")) // as if Redis had lost its data
+		first.Conn.Redis.Del(t.Context(), first.Conn.Keys.Worker("w")) // as if Redis had lost its data
 		expect.NoError(t, signed(second.WorkerHeartbeat(t.Context(), w)))
-		first.Redis.Set(t.Context(), first.Keys.Worker("w"), "a value of another type", 0)
+		first.Conn.Redis.Set(t.Context(), first.Conn.Keys.Worker("w"), "a value of another type", 0)
 		expect.NoError(t, signed(second.WorkerHeartbeat(t.Context(), w)))
 	})
 }
@@ -93,20 +93,20 @@ func TestBeatKeepsTheRegistration(t *testing.T) {
 		expect.Equal(t, register("1"), 0)
 		w.Offer.Tags = []string{"b"}
 		register("1")
-		before := s.Redis.HGetAll(t.Context(), s.Keys.Worker("w")).Val()
+		before := s.Conn.Redis.HGetAll(t.Context(), s.Conn.Keys.Worker("w")).Val()
 		expect.Result(beat("1", HeartbeatChanges{Runs: &[]int64{3, 4}})).Is(t, "")
-		before["runs"], before["seen"] = "3 4", s.Redis.HGet(t.Context(), s.Keys.Worker("w"), "seen").Val()
-		expect.Equal(t, s.Redis.HGetAll(t.Context(), s.Keys.Worker("w")).Val(), before)
-		expect.Compare(t, s.Redis.TTL(t.Context(), s.Keys.Worker("w")).Val(), ">", (week - day).Std())
+		before["runs"], before["seen"] = "3 4", s.Conn.Redis.HGet(t.Context(), s.Conn.Keys.Worker("w"), "seen").Val()
+		expect.Equal(t, s.Conn.Redis.HGetAll(t.Context(), s.Conn.Keys.Worker("w")).Val(), before)
+		expect.Compare(t, s.Conn.Redis.TTL(t.Context(), s.Conn.Keys.Worker("w")).Val(), ">", (week - day).Std())
 		expect.Result(s.Drain(t.Context(), "w", "eve")).Is(t, true)
 		expect.Result(beat("1", HeartbeatChanges{})).Is(t, "eve")
-		expect.Equal(t, s.Redis.HGet(t.Context(), s.Keys.Worker("w"), "state").Val(), "draining")
+		expect.Equal(t, s.Conn.Redis.HGet(t.Context(), s.Conn.Keys.Worker("w"), "state").Val(), "draining")
 		for range 2 { // the second sign-off comes too late, as the heartbeat after it
 			err := signed(beat("1", HeartbeatChanges{Gone: true, Runs: new([]int64)}))
 			expect.OneOf(t, err, nil, error(ErrSignedOff))
 		}
 		expect.FailsWith(t, signed(beat("1", HeartbeatChanges{})), ErrSignedOff)
-		expect.Equal(t, s.Redis.HMGet(t.Context(), s.Keys.Worker("w"), "state", "runs").Val(), []any{"gone", ""})
+		expect.Equal(t, s.Conn.Redis.HMGet(t.Context(), s.Conn.Keys.Worker("w"), "state", "runs").Val(), []any{"gone", ""})
 		giveUp := register("2")
 		expect.NotEqual(t, giveUp, 0)
 		expect.Equal(t, register("2"), giveUp)

@@ -16,17 +16,17 @@ import (
 // ManagerHeartbeat records that this client is a manager that waits for finished tasks. The client must send the next
 // heartbeat within the given time.
 func (s *Presence) ManagerHeartbeat(ctx context.Context, now task.Time, within task.Seconds) error {
-	return s.BestEffort(ctx, "send the heartbeat of a manager", func(p redis.Pipeliner) {
-		p.ZAdd(ctx, s.Keys.Managers(), redis.Z{Score: float64(now.Add(within)), Member: s.Boot()})
-		p.ZRemRangeByScore(ctx, s.Keys.Managers(), "-inf", "("+now.String())
+	return s.Conn.BestEffort(ctx, "send the heartbeat of a manager", func(p redis.Pipeliner) {
+		p.ZAdd(ctx, s.Conn.Keys.Managers(), redis.Z{Score: float64(now.Add(within)), Member: s.Conn.Boot()})
+		p.ZRemRangeByScore(ctx, s.Conn.Keys.Managers(), "-inf", "("+now.String())
 	})
 }
 
 // ManagerLeft records that this client no longer waits for finished tasks.
 func (s *Presence) ManagerLeft(ctx context.Context) error {
-	return s.Pipeline(conn.Unacknowledged(ctx), "sign off", func(p redis.Pipeliner) {
-		p.ZRem(ctx, s.Keys.Managers(), s.Boot())
-		p.Del(ctx, s.Keys.WakeManager(s.Boot()))
+	return s.Conn.Pipeline(conn.Unacknowledged(ctx), "sign off", func(p redis.Pipeliner) {
+		p.ZRem(ctx, s.Conn.Keys.Managers(), s.Conn.Boot())
+		p.Del(ctx, s.Conn.Keys.WakeManager(s.Conn.Boot()))
 	})
 }
 
@@ -67,17 +67,17 @@ func (s *Presence) ManagersToWake(ctx context.Context) []string {
 // waitingNow reads which managers to wake. It prefers managers that have taken all their wake tokens, and then managers
 // with later heartbeats. A crashed manager takes no tokens. So after its first token, it comes after the live managers.
 func (s *Presence) waitingNow(ctx context.Context) ([]string, error) {
-	boots, err := s.Redis.ZRangeArgs(ctx, redis.ZRangeArgs{
-		Key: s.Keys.Managers(), Start: 0, Stop: managersRead - 1,
+	boots, err := s.Conn.Redis.ZRangeArgs(ctx, redis.ZRangeArgs{
+		Key: s.Conn.Keys.Managers(), Start: 0, Stop: managersRead - 1,
 		Rev: true,
 	}).Result()
 	if err != nil || len(boots) <= mostManagers {
 		return boots, err
 	}
 	tokens := make([]*redis.IntCmd, len(boots))
-	_, err = s.Redis.Pipelined(ctx, func(p redis.Pipeliner) error {
+	_, err = s.Conn.Redis.Pipelined(ctx, func(p redis.Pipeliner) error {
 		for i, boot := range boots {
-			tokens[i] = p.LLen(ctx, s.Keys.WakeManager(boot))
+			tokens[i] = p.LLen(ctx, s.Conn.Keys.WakeManager(boot))
 		}
 		return nil
 	})

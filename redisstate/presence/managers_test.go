@@ -15,18 +15,18 @@ import (
 // A waiting manager is woken even if Redis still lists many crashed managers before and after it.
 func TestAManagerIsWokenAmongCrashedOnes(t *testing.T) {
 	s := of(conntest.New(t))
-	now := expect.Result(s.Now(t.Context())).Value(t)
+	now := expect.Result(s.Conn.Now(t.Context())).Value(t)
 	for i := range 3 * mostManagers {
 		until := now.Add(task.Seconds(10 * (i + 1)))
-		s.Redis.ZAdd(t.Context(), s.Keys.Managers(), redis.Z{Score: float64(until), Member: "crashed" + strconv.Itoa(i)})
+		s.Conn.Redis.ZAdd(t.Context(), s.Conn.Keys.Managers(), redis.Z{Score: float64(until), Member: "crashed" + strconv.Itoa(i)})
 	}
 	// The entries of half of the crashed managers expire later.
 	expect.NoError(t, s.ManagerHeartbeat(t.Context(), now, 15*mostManagers))
 	for range 4 {
 		s.waiting.read = time.Time{}
 		for _, boot := range s.ManagersToWake(t.Context()) {
-			s.Redis.LPush(t.Context(), s.Keys.WakeManager(boot), "1")
+			s.Conn.Redis.LPush(t.Context(), s.Conn.Keys.WakeManager(boot), "1")
 		}
 	}
-	expect.NotEqual(t, s.Redis.LLen(t.Context(), s.Keys.WakeManager(s.Boot())).Val(), 0, "not woken")
+	expect.NotEqual(t, s.Conn.Redis.LLen(t.Context(), s.Conn.Keys.WakeManager(s.Conn.Boot())).Val(), 0, "not woken")
 }

@@ -25,11 +25,11 @@ func (r Run) String() string {
 // Hold notes runs of a worker that does not name its runs when it renews their leases, so that [Presence.Held] can. The
 // note is kept for the given time after the last call, which also may note no runs.
 func (s *Presence) Hold(ctx context.Context, worker string, keep task.Seconds, runs ...Run) error {
-	return s.Pipeline(conn.Unacknowledged(ctx), "note the runs of worker "+worker, func(p redis.Pipeliner) {
+	return s.Conn.Pipeline(conn.Unacknowledged(ctx), "note the runs of worker "+worker, func(p redis.Pipeliner) {
 		if len(runs) > 0 {
-			p.SAdd(ctx, s.Keys.Claims(worker), members(runs)...)
+			p.SAdd(ctx, s.Conn.Keys.Claims(worker), members(runs)...)
 		}
-		p.PExpire(ctx, s.Keys.Claims(worker), keep.Std())
+		p.PExpire(ctx, s.Conn.Keys.Claims(worker), keep.Std())
 	})
 }
 
@@ -38,14 +38,14 @@ func (s *Presence) LetGo(ctx context.Context, worker string, runs ...Run) error 
 	if len(runs) == 0 {
 		return nil
 	}
-	return s.Pipeline(conn.Unacknowledged(ctx), "note the runs of worker "+worker,
-		func(p redis.Pipeliner) { p.SRem(ctx, s.Keys.Claims(worker), members(runs)...) })
+	return s.Conn.Pipeline(conn.Unacknowledged(ctx), "note the runs of worker "+worker,
+		func(p redis.Pipeliner) { p.SRem(ctx, s.Conn.Keys.Claims(worker), members(runs)...) })
 }
 
 // Held returns the runs that Hold has noted. Some of them may have ended.
 func (s *Presence) Held(ctx context.Context, worker string) (all []Run, err error) {
 	lines, err := conn.Ask(ctx, s.Conn, "read the runs of worker "+worker, func(r redis.Cmdable) *redis.StringSliceCmd {
-		return r.SMembers(ctx, s.Keys.Claims(worker))
+		return r.SMembers(ctx, s.Conn.Keys.Claims(worker))
 	})
 	for _, line := range lines {
 		if parts := strings.SplitN(line, " ", 3); len(parts) == 3 {

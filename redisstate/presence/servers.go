@@ -18,17 +18,17 @@ const clockSlack = task.Seconds(5)
 // It also removes heartbeats with a time in the future, because the clock was set back after them. A live server soon
 // sends a new heartbeat.
 func (s *Presence) ServerHeartbeat(ctx context.Context, name string, now task.Time) error {
-	return s.BestEffort(ctx, "send the heartbeat of a server", func(p redis.Pipeliner) {
-		p.ZAdd(ctx, s.Keys.Servers(), redis.Z{Score: float64(now), Member: name})
-		p.ZRemRangeByScore(ctx, s.Keys.Servers(), "-inf", now.Add(-day).String())
-		p.ZRemRangeByScore(ctx, s.Keys.Servers(), "("+now.Add(clockSlack).String(), "+inf")
+	return s.Conn.BestEffort(ctx, "send the heartbeat of a server", func(p redis.Pipeliner) {
+		p.ZAdd(ctx, s.Conn.Keys.Servers(), redis.Z{Score: float64(now), Member: name})
+		p.ZRemRangeByScore(ctx, s.Conn.Keys.Servers(), "-inf", now.Add(-day).String())
+		p.ZRemRangeByScore(ctx, s.Conn.Keys.Servers(), "("+now.Add(clockSlack).String(), "+inf")
 	})
 }
 
 // LastServerHeartbeat returns the time of the latest heartbeat of any server, or 0 if no heartbeat is stored.
 func (s *Presence) LastServerHeartbeat(ctx context.Context) (task.Time, error) {
 	newest, err := conn.Ask(ctx, s.Conn, "read the heartbeats of servers", func(r redis.Cmdable) *redis.ZSliceCmd {
-		return r.ZRevRangeWithScores(ctx, s.Keys.Servers(), 0, 0)
+		return r.ZRevRangeWithScores(ctx, s.Conn.Keys.Servers(), 0, 0)
 	})
 	if len(newest) == 0 {
 		return 0, err
@@ -46,8 +46,8 @@ const (
 func (s *Presence) Grace(ctx context.Context) (rules.Grace, error) {
 	var until *redis.StringCmd
 	var leap *redis.SliceCmd
-	err := s.Pipeline(ctx, "read the grace period", func(p redis.Pipeliner) {
-		until, leap = p.Get(ctx, s.Keys.GraceUntil()), p.HMGet(ctx, s.Keys.Leap(), leapUntil, leapAhead)
+	err := s.Conn.Pipeline(ctx, "read the grace period", func(p redis.Pipeliner) {
+		until, leap = p.Get(ctx, s.Conn.Keys.GraceUntil()), p.HMGet(ctx, s.Conn.Keys.Leap(), leapUntil, leapAhead)
 	})
 	if err != nil {
 		return rules.Grace{}, err
@@ -63,17 +63,17 @@ func (s *Presence) Grace(ctx context.Context) (rules.Grace, error) {
 
 // SetGrace stores a grace period in Redis. Other servers, later servers and claims then respect it.
 func (s *Presence) SetGrace(ctx context.Context, g rules.Grace) error {
-	return s.BestEffort(ctx, "store the grace period", func(p redis.Pipeliner) {
-		p.Set(ctx, s.Keys.GraceUntil(), g.Running.String(), 0)
-		p.HSet(ctx, s.Keys.Leap(), leapUntil, g.Open.String())
+	return s.Conn.BestEffort(ctx, "store the grace period", func(p redis.Pipeliner) {
+		p.Set(ctx, s.Conn.Keys.GraceUntil(), g.Running.String(), 0)
+		p.HSet(ctx, s.Conn.Keys.Leap(), leapUntil, g.Open.String())
 		if g.CheckFuture {
-			p.HSet(ctx, s.Keys.Leap(), leapAhead, "1")
+			p.HSet(ctx, s.Conn.Keys.Leap(), leapAhead, "1")
 		}
 	})
 }
 
 // FutureChecked records that a server has checked all tasks with a time in the future, after the clock was set back.
 func (s *Presence) FutureChecked(ctx context.Context) error {
-	return s.BestEffort(ctx, "store the grace period",
-		func(p redis.Pipeliner) { p.HDel(ctx, s.Keys.Leap(), leapAhead) })
+	return s.Conn.BestEffort(ctx, "store the grace period",
+		func(p redis.Pipeliner) { p.HDel(ctx, s.Conn.Keys.Leap(), leapAhead) })
 }

@@ -46,7 +46,7 @@ const mostWorkers = 1000
 // Workers returns the workers that Redis remembers, ordered by name.
 func (s *Presence) Workers(ctx context.Context) ([]WorkerStatus, error) {
 	names, err := conn.Ask(ctx, s.Conn, "read workers", func(r redis.Cmdable) *redis.StringSliceCmd {
-		return r.ZRange(ctx, s.Keys.Workers(), 0, -1)
+		return r.ZRange(ctx, s.Conn.Keys.Workers(), 0, -1)
 	})
 	if err != nil {
 		return nil, err
@@ -66,7 +66,7 @@ func (s *Presence) Workers(ctx context.Context) ([]WorkerStatus, error) {
 func (s *Presence) readWorkers(ctx context.Context, names []string) ([]WorkerStatus, error) {
 	replies, err := conn.AskEach(ctx, s.Conn, "read workers", names,
 		func(p redis.Pipeliner, name string) *redis.MapStringStringCmd {
-			return p.HGetAll(ctx, s.Keys.Worker(name))
+			return p.HGetAll(ctx, s.Conn.Keys.Worker(name))
 		})
 	var all []WorkerStatus
 	for i, reply := range replies {
@@ -95,8 +95,8 @@ func parseWorker(name string, h map[string]string) WorkerStatus {
 func (s *Presence) Worker(ctx context.Context, name string) (w WorkerStatus, known bool, now task.Time, err error) {
 	var h *redis.MapStringStringCmd
 	var clock *redis.TimeCmd
-	err = s.Pipeline(ctx, "read worker "+name, func(p redis.Pipeliner) {
-		h, clock = p.HGetAll(ctx, s.Keys.Worker(name)),
+	err = s.Conn.Pipeline(ctx, "read worker "+name, func(p redis.Pipeliner) {
+		h, clock = p.HGetAll(ctx, s.Conn.Keys.Worker(name)),
 			p.Time(ctx)
 	})
 	if err != nil {
@@ -109,7 +109,7 @@ func (s *Presence) Worker(ctx context.Context, name string) (w WorkerStatus, kno
 // most as many workers as the given number, it counts all of them, because counting them is faster.
 func (s *Presence) NamesUnder(ctx context.Context, prefix string, enough int) (int, error) {
 	all, err := conn.Ask(ctx, s.Conn, "count workers", func(r redis.Cmdable) *redis.IntCmd {
-		return r.ZCard(ctx, s.Keys.Workers())
+		return r.ZCard(ctx, s.Conn.Keys.Workers())
 	})
 	if err != nil || all <= int64(enough) {
 		return int(all), err
@@ -117,7 +117,7 @@ func (s *Presence) NamesUnder(ctx context.Context, prefix string, enough int) (i
 	n := 0
 	for from := int64(0); from < all; from += mostWorkers {
 		names, err := conn.Ask(ctx, s.Conn, "count workers", func(r redis.Cmdable) *redis.StringSliceCmd {
-			return r.ZRange(ctx, s.Keys.Workers(), from, from+mostWorkers-1)
+			return r.ZRange(ctx, s.Conn.Keys.Workers(), from, from+mostWorkers-1)
 		})
 		if err != nil {
 			return 0, err
@@ -135,7 +135,7 @@ func (s *Presence) NamesUnder(ctx context.Context, prefix string, enough int) (i
 // the worker. If this name is "", Drain ends the drain. The drain also holds for a later worker with the same name.
 // Drain returns false if Redis knows no worker with this name.
 func (s *Presence) Drain(ctx context.Context, name, by string) (bool, error) {
-	key, doing := s.Keys.Worker(name), "drain worker "+name
+	key, doing := s.Conn.Keys.Worker(name), "drain worker "+name
 	known, err := conn.Ask(ctx, s.Conn, doing, func(r redis.Cmdable) *redis.IntCmd { return r.Exists(ctx, key) })
 	if err != nil || known == 0 {
 		return false, err
@@ -147,7 +147,7 @@ func (s *Presence) Drain(ctx context.Context, name, by string) (bool, error) {
 		return false, err
 	}
 	keep, _ := task.ParseSeconds(kept) // 0 if the worker has not written it
-	return true, s.Write(ctx, doing, func(p redis.Pipeliner) { setDrain(ctx, p, key, by, keep) })
+	return true, s.Conn.Write(ctx, doing, func(p redis.Pipeliner) { setDrain(ctx, p, key, by, keep) })
 }
 
 // setDrain sets or ends a drain. The hash of a drained worker does not expire.
@@ -168,9 +168,9 @@ const namesForgotten = 500
 // set of all names. It looks at some of them, from a place on, and returns the place where the next call continues; the
 // first call has the place 0.
 func (s *Presence) ForgetWorkers(ctx context.Context, from int) (next int, err error) {
-	keys := []string{s.Keys.Workers(), s.Keys.WorkerNames()}
-	args := []any{s.Keys.Worker(""), s.Keys.WorkerNumber(""), from, namesForgotten, UsuallyRemembered.String()}
-	reply, err := s.Run(ctx, "forget workers", lua.Forget, keys, args, conn.IsNumber)
+	keys := []string{s.Conn.Keys.Workers(), s.Conn.Keys.WorkerNames()}
+	args := []any{s.Conn.Keys.Worker(""), s.Conn.Keys.WorkerNumber(""), from, namesForgotten, UsuallyRemembered.String()}
+	reply, err := s.Conn.Run(ctx, "forget workers", lua.Forget, keys, args, conn.IsNumber)
 	if err != nil {
 		return from, err
 	}

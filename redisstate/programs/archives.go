@@ -25,11 +25,11 @@ type Stored struct {
 
 // Programs returns the stored archives, ordered by size.
 func (s *Archives) Programs(ctx context.Context) ([]Stored, error) {
-	stored, err := s.scored(ctx, s.Keys.Programs())
+	stored, err := s.scored(ctx, s.Conn.Keys.Programs())
 	if err != nil {
 		return nil, err
 	}
-	used, err := s.scored(ctx, s.Keys.ProgramsUsed())
+	used, err := s.scored(ctx, s.Conn.Keys.ProgramsUsed())
 	if err != nil {
 		return nil, err
 	}
@@ -60,14 +60,14 @@ func (s *Archives) scored(ctx context.Context, key string) ([]redis.Z, error) {
 // ProgramOwners returns the tokens of submitters that have stored programs first, by the SHA-256 sums of the programs.
 func (s *Archives) ProgramOwners(ctx context.Context) (map[string]string, error) {
 	return conn.Ask(ctx, s.Conn, "read the owners of programs", func(r redis.Cmdable) *redis.MapStringStringCmd {
-		return r.HGetAll(ctx, s.Keys.ProgramOwners())
+		return r.HGetAll(ctx, s.Conn.Keys.ProgramOwners())
 	})
 }
 
 // OwnProgram makes a stored program count as one of a submitter's token.
 func (s *Archives) OwnProgram(ctx context.Context, sum, token string) error {
-	return s.Pipeline(ctx, "store the owner of a program",
-		func(p redis.Pipeliner) { p.HSetNX(ctx, s.Keys.ProgramOwners(), sum, token) })
+	return s.Conn.Pipeline(ctx, "store the owner of a program",
+		func(p redis.Pipeliner) { p.HSetNX(ctx, s.Conn.Keys.ProgramOwners(), sum, token) })
 }
 
 // RemoveProgram removes an archive that PutProgram stored. It is safe to repeat.
@@ -79,12 +79,12 @@ func (s *Archives) RemoveProgram(ctx context.Context, sum string, since task.Tim
 	err error,
 ) {
 	keys := []string{
-		s.Keys.ProgramsUsed(), s.Keys.Programs(), s.Keys.Program(sum), s.Keys.TaskID(),
-		s.Keys.ProgramOwners(),
+		s.Conn.Keys.ProgramsUsed(), s.Conn.Keys.Programs(), s.Conn.Keys.Program(sum), s.Conn.Keys.TaskID(),
+		s.Conn.Keys.ProgramOwners(),
 	}
 	doing := "remove program " + sum
 	for {
-		reply, err := s.Run(ctx, doing, lua.Drop, keys, []any{sum, since.String(), last, s.Keys.TaskPrefix()},
+		reply, err := s.Conn.Run(ctx, doing, lua.Drop, keys, []any{sum, since.String(), last, s.Conn.Keys.TaskPrefix()},
 			conn.IsText)
 		if err != nil {
 			return false, err
@@ -110,16 +110,16 @@ func (s *Archives) PutProgram(ctx context.Context, archive []byte) (source strin
 	}
 	sum := sha256.Sum256(archive)
 	name := hex.EncodeToString(sum[:])
-	now, err := s.Now(ctx)
+	now, err := s.Conn.Now(ctx)
 	if err != nil {
 		return "", err
 	}
-	key, used := s.Keys.Program(name), redis.Z{Score: float64(now), Member: name}
+	key, used := s.Conn.Keys.Program(name), redis.Z{Score: float64(now), Member: name}
 	entry := redis.Z{Score: float64(len(archive)), Member: name}
 	list := func(p redis.Pipeliner) {
 		// the last use comes first, so that no server removes the program
-		p.ZAddArgs(ctx, s.Keys.ProgramsUsed(), redis.ZAddArgs{GT: true, Members: []redis.Z{used}})
-		p.ZAdd(ctx, s.Keys.Programs(), entry)
+		p.ZAddArgs(ctx, s.Conn.Keys.ProgramsUsed(), redis.ZAddArgs{GT: true, Members: []redis.Z{used}})
+		p.ZAdd(ctx, s.Conn.Keys.Programs(), entry)
 	}
 	fault := func(c redis.Cmder) error {
 		if redis.HasErrorPrefix(c.Err(), "OOM") {
@@ -128,9 +128,9 @@ func (s *Archives) PutProgram(ctx context.Context, archive []byte) (source strin
 		return c.Err()
 	}
 	// Programs finds only archives that have an entry, so the first call shows that Redis accepts the entry
-	err = s.Send(conn.Unacknowledged(ctx), list, fault)
+	err = s.Conn.Send(conn.Unacknowledged(ctx), list, fault)
 	if err == nil {
-		err = s.Send(ctx, func(p redis.Pipeliner) { list(p); p.Set(ctx, key, archive, 0) }, fault)
+		err = s.Conn.Send(ctx, func(p redis.Pipeliner) { list(p); p.Set(ctx, key, archive, 0) }, fault)
 	}
 	if err != nil {
 		return "", fmt.Errorf("store program: redis: %w", err)
@@ -141,8 +141,8 @@ func (s *Archives) PutProgram(ctx context.Context, archive []byte) (source strin
 // Program returns an archive that PutProgram stored. It returns nil if the namespace has no archive with this SHA-256.
 func (s *Archives) Program(ctx context.Context, sum string) ([]byte, error) {
 	var archive *redis.StringCmd
-	err := s.Pipeline(ctx, "read program "+sum,
-		func(p redis.Pipeliner) { archive = p.Get(ctx, s.Keys.Program(sum)) })
+	err := s.Conn.Pipeline(ctx, "read program "+sum,
+		func(p redis.Pipeliner) { archive = p.Get(ctx, s.Conn.Keys.Program(sum)) })
 	if err != nil || archive.Err() != nil { // it does not exist, or is no string
 		return nil, err
 	}
@@ -152,7 +152,7 @@ func (s *Archives) Program(ctx context.Context, sum string) ([]byte, error) {
 // HasProgram reports whether the namespace stores a program's archive with this SHA-256.
 func (s *Archives) HasProgram(ctx context.Context, sum string) (bool, error) {
 	n, err := conn.Ask(ctx, s.Conn, "find stored program", func(r redis.Cmdable) *redis.IntCmd {
-		return r.Exists(ctx, s.Keys.Program(sum))
+		return r.Exists(ctx, s.Conn.Keys.Program(sum))
 	})
 	return n > 0, err
 }
@@ -164,9 +164,9 @@ func (s *Archives) ProgramPart(ctx context.Context, sum string, from, most int64
 ) {
 	var bytes *redis.StringCmd
 	var length *redis.IntCmd
-	err = s.Pipeline(ctx, "read program "+sum, func(p redis.Pipeliner) {
-		bytes = p.GetRange(ctx, s.Keys.Program(sum), from, from+most-1)
-		length = p.StrLen(ctx, s.Keys.Program(sum))
+	err = s.Conn.Pipeline(ctx, "read program "+sum, func(p redis.Pipeliner) {
+		bytes = p.GetRange(ctx, s.Conn.Keys.Program(sum), from, from+most-1)
+		length = p.StrLen(ctx, s.Conn.Keys.Program(sum))
 	})
 	return []byte(bytes.Val()), length.Val(), err
 }

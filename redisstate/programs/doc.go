@@ -8,7 +8,7 @@ import (
 
 // Archives has the methods for stored programs. Many goroutines may use it at the same time.
 type Archives struct {
-	*conn.Conn
+	Conn *conn.Conn
 	used usedPrograms
 }
 

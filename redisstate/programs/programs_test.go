@@ -23,7 +23,7 @@ func putProgram(t *testing.T, s *Archives, archive string) string {
 // lastUse returns the score of a program in programs_used, or -1.
 func lastUse(t *testing.T, s *Archives, sum string) float64 {
 	t.Helper()
-	score, err := s.Redis.ZScore(t.Context(), s.Keys.ProgramsUsed(), sum).Result()
+	score, err := s.Conn.Redis.ZScore(t.Context(), s.Conn.Keys.ProgramsUsed(), sum).Result()
 	if err == redis.Nil {
 		return -1
 	}
@@ -35,7 +35,7 @@ func lastUse(t *testing.T, s *Archives, sum string) float64 {
 func age(t *testing.T, s *Archives, at float64, sums ...string) {
 	t.Helper()
 	for _, sum := range sums {
-		expect.NoError(t, s.Redis.ZAdd(t.Context(), s.Keys.ProgramsUsed(), redis.Z{Score: at, Member: sum}).Err())
+		expect.NoError(t, s.Conn.Redis.ZAdd(t.Context(), s.Conn.Keys.ProgramsUsed(), redis.Z{Score: at, Member: sum}).Err())
 	}
 }
 

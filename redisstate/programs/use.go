@@ -84,7 +84,7 @@ func (s *Archives) CheckPrograms(ctx context.Context, definitions []task.Propert
 	for page := range slices.Chunk(slices.Sorted(maps.Keys(sums)), programsAtOnce) {
 		found, err := conn.AskEach(ctx, s.Conn, "find stored programs", page,
 			func(p redis.Pipeliner, sum string) *redis.IntCmd {
-				return p.Exists(ctx, s.Keys.Program(sum))
+				return p.Exists(ctx, s.Conn.Keys.Program(sum))
 			})
 		if err != nil {
 			return err
@@ -108,7 +108,7 @@ func (s *Archives) NamePrograms(ctx context.Context, sums map[string]bool) error
 	if len(stale) == 0 {
 		return nil
 	}
-	now, err := s.Now(ctx)
+	now, err := s.Conn.Now(ctx)
 	if err != nil {
 		return err
 	}
@@ -136,7 +136,7 @@ func (s *Archives) setUse(ctx context.Context, doing string, score float64, how 
 	for _, sum := range sums {
 		how.Members = append(how.Members, redis.Z{Score: score, Member: sum})
 	}
-	return s.BestEffort(ctx, doing, func(p redis.Pipeliner) { p.ZAddArgs(ctx, s.Keys.ProgramsUsed(), how) })
+	return s.Conn.BestEffort(ctx, doing, func(p redis.Pipeliner) { p.ZAddArgs(ctx, s.Conn.Keys.ProgramsUsed(), how) })
 }
 
 // PinPrograms makes the server keep stored programs, even if no task names them. UnpinPrograms ends this.
@@ -158,7 +158,7 @@ func (s *Archives) PinPrograms(ctx context.Context, sums ...string) error {
 
 // UnpinPrograms ends the effect of PinPrograms. It counts as a use of the programs.
 func (s *Archives) UnpinPrograms(ctx context.Context, sums ...string) error {
-	now, err := s.Now(ctx)
+	now, err := s.Conn.Now(ctx)
 	if err != nil || len(sums) == 0 {
 		return err
 	}
@@ -168,7 +168,7 @@ func (s *Archives) UnpinPrograms(ctx context.Context, sums ...string) error {
 // HasPrograms reports whether the namespace has stored programs.
 func (s *Archives) HasPrograms(ctx context.Context) (bool, error) {
 	n, err := conn.Ask(ctx, s.Conn, "count stored programs", func(r redis.Cmdable) *redis.IntCmd {
-		return r.ZCard(ctx, s.Keys.ProgramsUsed())
+		return r.ZCard(ctx, s.Conn.Keys.ProgramsUsed())
 	})
 	return n > 0, err
 }
@@ -176,12 +176,12 @@ func (s *Archives) HasPrograms(ctx context.Context) (bool, error) {
 // RemoveUnused removes stored programs whose last use was before the given time, but at most the given number. It
 // returns their SHA-256 sums. If a client uses a program in the meantime, it stays.
 func (s *Archives) RemoveUnused(ctx context.Context, before task.Time, most int64) (removed []string, err error) {
-	if s.ScanRefused() {
+	if s.Conn.ScanRefused() {
 		return nil, nil // walks may have left out tasks
 	}
 	unused, err := conn.Ask(ctx, s.Conn, removeUnused, func(r redis.Cmdable) *redis.StringSliceCmd {
 		return r.ZRangeArgs(ctx, redis.ZRangeArgs{
-			Key: s.Keys.ProgramsUsed(), ByScore: true, Start: "-inf", Stop: "(" + before.String(), Count: most,
+			Key: s.Conn.Keys.ProgramsUsed(), ByScore: true, Start: "-inf", Stop: "(" + before.String(), Count: most,
 		})
 	})
 	if err != nil || len(unused) == 0 {
@@ -193,11 +193,12 @@ func (s *Archives) RemoveUnused(ctx context.Context, before task.Time, most int6
 const removeUnused = "remove unused programs"
 
 func (s *Archives) removeUnused(ctx context.Context, before task.Time, unused []string) (removed []string, err error) {
-	keys, args := []string{s.Keys.ProgramsUsed(), s.Keys.Programs(), s.Keys.ProgramOwners()}, []any{before.String()}
+	k, args := &s.Conn.Keys, []any{before.String()}
+	keys := []string{k.ProgramsUsed(), k.Programs(), k.ProgramOwners()}
 	for _, sum := range unused {
-		keys, args = append(keys, s.Keys.Program(sum)), append(args, sum)
+		keys, args = append(keys, k.Program(sum)), append(args, sum)
 	}
-	reply, err := s.Run(ctx, removeUnused, lua.Unused, keys, args, conn.ManyTexts)
+	reply, err := s.Conn.Run(ctx, removeUnused, lua.Unused, keys, args, conn.ManyTexts)
 	for _, sum := range conn.List(reply) {
 		removed = append(removed, conn.Text(sum))
 	}

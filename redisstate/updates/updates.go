@@ -16,7 +16,7 @@ import (
 )
 
 // Updates are those of the tasks of a namespace.
-type Updates struct{ *conn.Conn }
+type Updates struct{ Conn *conn.Conn }
 
 // FollowLife is the time for which a call of Follow has an effect.
 const FollowLife = 15 * time.Second
@@ -24,8 +24,10 @@ const FollowLife = 15 * time.Second
 // Follow asks the worker of a running task to report every second, because a user watches the task. The request holds
 // for 15 s.
 func (s Updates) Follow(ctx context.Context, id int64) error {
-	return s.BestEffort(ctx, "follow the task",
-		func(p redis.Pipeliner) { p.Set(ctx, s.Keys.FollowPrefix()+strconv.FormatInt(id, 10), "1", FollowLife) })
+	return s.Conn.BestEffort(ctx, "follow the task",
+		func(p redis.Pipeliner) {
+			p.Set(ctx, s.Conn.Keys.FollowPrefix()+strconv.FormatInt(id, 10), "1", FollowLife)
+		})
 }
 
 // An Update is a line that a program reported while it ran.
@@ -42,7 +44,7 @@ type Update struct {
 func (s Updates) After(ctx context.Context, id int64, after Update, most int) ([]Update, error) {
 	from := fmt.Sprintf("(%d-%d", after.Round, after.Number)
 	found, err := conn.Ask(ctx, s.Conn, "read updates", func(r redis.Cmdable) *redis.XMessageSliceCmd {
-		return r.XRangeN(ctx, s.Keys.UpdatesPrefix()+strconv.FormatInt(id, 10), from, "+", int64(most))
+		return r.XRangeN(ctx, s.Conn.Keys.UpdatesPrefix()+strconv.FormatInt(id, 10), from, "+", int64(most))
 	})
 	return parseUpdates(found), err
 }
@@ -51,7 +53,7 @@ func (s Updates) After(ctx context.Context, id int64, after Update, most int) ([
 // updates.
 func (s Updates) Last(ctx context.Context, id int64, round, most int) ([]Update, error) {
 	found, err := conn.Ask(ctx, s.Conn, "read updates", func(r redis.Cmdable) *redis.XMessageSliceCmd {
-		return r.XRevRangeN(ctx, s.Keys.UpdatesPrefix()+strconv.FormatInt(id, 10), "+", strconv.Itoa(round),
+		return r.XRevRangeN(ctx, s.Conn.Keys.UpdatesPrefix()+strconv.FormatInt(id, 10), "+", strconv.Itoa(round),
 			int64(most))
 	})
 	slices.Reverse(found)
@@ -61,7 +63,7 @@ func (s Updates) Last(ctx context.Context, id int64, round, most int) ([]Update,
 // Count returns the number of all updates of a task.
 func (s Updates) Count(ctx context.Context, id int64) (int, error) {
 	n, err := conn.Ask(ctx, s.Conn, "count updates", func(r redis.Cmdable) *redis.IntCmd {
-		return r.XLen(ctx, s.Keys.UpdatesPrefix()+strconv.FormatInt(id, 10))
+		return r.XLen(ctx, s.Conn.Keys.UpdatesPrefix()+strconv.FormatInt(id, 10))
 	})
 	return int(n), err
 }
