@@ -7,7 +7,7 @@ import (
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/task"
-	"github.com/tdf-framework/tdf/redisstate"
+	"github.com/tdf-framework/tdf/redisstate/groups"
 )
 
 // A GroupStatus is the state of a group.
@@ -27,7 +27,8 @@ func (m *Manager) GroupStatus(ctx context.Context, group string) (GroupStatus, e
 	if _, err := scopeOf([]string{group}); err != nil {
 		return GroupStatus{}, fmt.Errorf("read group: %w", err)
 	}
-	mark, err := m.in().Store.GroupMark(ctx, group) // before the counts, so that no task can be opened between the two
+	// before the counts, so that no task can be opened between the two
+	mark, err := m.in().Store.Groups.GroupMark(ctx, group)
 	if err != nil {
 		return GroupStatus{}, err
 	}
@@ -35,7 +36,7 @@ func (m *Manager) GroupStatus(ctx context.Context, group string) (GroupStatus, e
 	return statusOf(counts, mark), err
 }
 
-func statusOf(counts tdf.Counts, mark redisstate.Mark) GroupStatus {
+func statusOf(counts tdf.Counts, mark groups.Mark) GroupStatus {
 	return GroupStatus{
 		Counts: counts, Closed: mark.Mark != task.GroupOpen, Decided: mark.Mark == task.GroupDecided,
 		Since: mark.Since.Std(),
@@ -47,7 +48,7 @@ func statusOf(counts tdf.Counts, mark redisstate.Mark) GroupStatus {
 // If it has no tasks, the error wraps [tdf.ErrGroupEmpty]. When the last task of a closed group is removed, the group
 // is no longer closed.
 func (m *Manager) CloseGroup(ctx context.Context, group string) error {
-	if err := m.in().Store.CloseGroup(ctx, group); err != nil {
+	if err := m.in().Store.Groups.CloseGroup(ctx, group); err != nil {
 		return fmt.Errorf("close group: %w", err)
 	}
 	return nil

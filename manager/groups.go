@@ -60,7 +60,7 @@ func (m *Manager) GroupPage(ctx context.Context, prefix, cursor string, most int
 			Problem: fmt.Sprintf("the cursor %.80q is none that a list of groups has returned", cursor),
 		}
 	}
-	groups, next, err := m.in().Store.Groups(ctx, prefix, string(after), most)
+	groups, next, err := m.in().Store.Groups.ListGroups(ctx, prefix, string(after), most)
 	list := GroupList{Next: GroupCursor(next)}
 	for _, g := range groups {
 		list.Groups = append(list.Groups, Group{g.Name, statusOf(g.Counts, g.Mark)})

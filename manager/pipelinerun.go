@@ -273,7 +273,7 @@ func markOf(s GroupStatus) task.GroupMark {
 
 // closeStage closes the group of a stage. If its tasks were removed meanwhile, the stage is complete without them.
 func (x *pipelineRun) closeStage(ctx context.Context, s *stageRun) error {
-	if err := x.in().Store.CloseGroup(ctx, s.group); err != nil && !errors.Is(err, tdf.ErrGroupEmpty) {
+	if err := x.in().Store.Groups.CloseGroup(ctx, s.group); err != nil && !errors.Is(err, tdf.ErrGroupEmpty) {
 		return err
 	}
 	return nil

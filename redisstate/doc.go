@@ -8,6 +8,7 @@
 // calls, and repeats each of them until Redis has answered. So during an outage a call takes longer, and the log has a
 // warning.
 //
-// What is not the life of a task is in packages of its own. Store also has the methods of accounts, callbacks, counts,
-// limits, notices, presence and programs. Package index has the names of groups, queues and requirements.
+// What is not the life of a task is in packages of its own. Those that need only the connection are fields of a Store,
+// such as Groups. Those that read or move tasks stand above it, such as dependencies and periodics. Package index has
+// the names of groups, queues and requirements.
 package redisstate

@@ -15,6 +15,7 @@ import (
 	"github.com/tdf-framework/tdf/internal/rules"
 	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate"
+	"github.com/tdf-framework/tdf/redisstate/groups"
 )
 
 func grouped(group string) task.Properties {
@@ -27,8 +28,8 @@ func grouped(group string) task.Properties {
 func TestClosedGroup(t *testing.T) {
 	s := newStore(t)
 	ids := mustOpen(t, s, grouped("g"), grouped("h"))
-	must(t, s.CloseGroup(t.Context(), "g"))
-	must(t, s.CloseGroup(t.Context(), "g"))
+	must(t, s.Groups.CloseGroup(t.Context(), "g"))
+	must(t, s.Groups.CloseGroup(t.Context(), "g"))
 	before := dump(t, s)
 	m := expect.Result(rules.Cancel(read(t, s, ids[1]))).Value(t)
 	_, plain := s.Open(t.Context(), "m", define("x"), grouped("g"))
@@ -51,7 +52,7 @@ func TestClosedGroup(t *testing.T) {
 	mustMove(t, s, ids[0], rules.Cancel)
 	m, err = rules.Reopen(read(t, s, ids[0]))
 	mustApply(t, s, m, err) // a retry is no opening
-	must(t, s.ExtendGroup(t.Context(), "g"))
+	must(t, s.Groups.ExtendGroup(t.Context(), "g"))
 	mustOpen(t, s, grouped("g"))
 	mustBeSound(t, s)
 }
@@ -59,11 +60,11 @@ func TestClosedGroup(t *testing.T) {
 // When the last task of a closed group is removed, the mark vanishes.
 func TestMarksVanish(t *testing.T) {
 	s := newStore(t)
-	expect.FailsWith(t, s.CloseGroup(t.Context(), "g"), task.ErrGroupEmpty, "a group without tasks")
-	must(t, s.ExtendGroup(t.Context(), "g"))
+	expect.FailsWith(t, s.Groups.CloseGroup(t.Context(), "g"), task.ErrGroupEmpty, "a group without tasks")
+	must(t, s.Groups.ExtendGroup(t.Context(), "g"))
 	ids := mustOpen(t, s, grouped("g"), grouped("g"), grouped("h"))
-	must(t, s.CloseGroup(t.Context(), "g"))
-	must(t, s.CloseGroup(t.Context(), "h"))
+	must(t, s.Groups.CloseGroup(t.Context(), "g"))
+	must(t, s.Groups.CloseGroup(t.Context(), "h"))
 	for i, id := range ids[:2] {
 		expect.Equal(t, s.Conn.Redis.HLen(t.Context(), s.Keys.Groups()).Val(), 2, "marks before task", i, "is removed")
 		mustMove(t, s, id, rules.Cancel)
@@ -97,20 +98,20 @@ func TestDecide(t *testing.T) {
 			}
 		}
 		decide(1, task.ErrGroupNotClosed)
-		must(t, s.CloseGroup(t.Context(), "g"))
+		must(t, s.Groups.CloseGroup(t.Context(), "g"))
 		for _, id := range ids {
 			decide(1, task.ErrGroupUnfinished)
 			mustMove(t, s, id, rules.Cancel)
 		}
 		decide(2, nil, task.ErrGroupDecided)
 		decide(1, task.ErrGroupDecided)
-		expect.FailsWith(t, s.ExtendGroup(t.Context(), "g"), task.ErrGroupDecided)
-		must(t, s.CloseGroup(t.Context(), "g"))
+		expect.FailsWith(t, s.Groups.ExtendGroup(t.Context(), "g"), task.ErrGroupDecided)
+		must(t, s.Groups.CloseGroup(t.Context(), "g"))
 		expect.Result(s.Open(t.Context(), "m", grouped("g"))).FailsWith(t, task.ErrGroupDecided)
-		mark := expect.Result(s.GroupMark(t.Context(), "g")).Value(t)
+		mark := expect.Result(s.Groups.GroupMark(t.Context(), "g")).Value(t)
 		expect.Equal(t, mark.Mark, task.GroupDecided)
 		expect.Compare(t, mark.Since, ">=", 1e9)
-		expect.Result(s.GroupMark(t.Context(), "next")).Is(t, redisstate.Mark{})
+		expect.Result(s.Groups.GroupMark(t.Context(), "next")).Is(t, groups.Mark{})
 		mustBeSound(t, s)
 	})
 }
@@ -121,7 +122,7 @@ func TestMarksOfAnotherType(t *testing.T) {
 	ids := mustOpen(t, s, grouped("g"))
 	must(t, s.Conn.Redis.Set(t.Context(), s.Keys.Groups(), "text", 0).Err())
 	_, opening := s.Open(t.Context(), "m", grouped("g"))
-	for i, err := range []error{opening, s.CloseGroup(t.Context(), "g"), s.ExtendGroup(t.Context(), "g"), transaction(t, s, []task.Properties{grouped("g")}).Err} {
+	for i, err := range []error{opening, s.Groups.CloseGroup(t.Context(), "g"), s.Groups.ExtendGroup(t.Context(), "g"), transaction(t, s, []task.Properties{grouped("g")}).Err} {
 		expect.Fails(t, err, s.Keys.Groups()+" is not a hash", "call", i)
 	}
 	mustOpen(t, s, define("x"))
@@ -190,19 +191,19 @@ func TestExtendedGroup(t *testing.T) {
 			case "graph":
 				rest[1].After = &task.Dependencies{Places: []int{0}}
 			}
-			expect.FailsWith(t, s.BeginExtension(t.Context(), g), task.ErrGroupEmpty)
+			expect.FailsWith(t, s.Groups.BeginExtension(t.Context(), g), task.ErrGroupEmpty)
 			expect.NoError(t, open(redisstate.NewGroup(g), ofGroup(g, 1)...))
 			expect.NoError(t, open(redisstate.Unextended(g), ofGroup(g, 1)...))
-			must(t, s.BeginExtension(t.Context(), g))
+			must(t, s.Groups.BeginExtension(t.Context(), g))
 			before := dump(t, s)
 			expect.FailsWith(t, open(redisstate.Unextended(g), rest...), redisstate.ErrGroupExtended, g)
 			is(t, s, before)
-			expect.Equal(t, expect.Result(s.GroupMark(t.Context(), g)).Value(t), redisstate.Mark{})
+			expect.Equal(t, expect.Result(s.Groups.GroupMark(t.Context(), g)).Value(t), groups.Mark{})
 			expect.NoError(t, open("", ofGroup(g, 1)...))
-			must(t, s.CloseGroup(t.Context(), g))
-			must(t, s.BeginExtension(t.Context(), g))
+			must(t, s.Groups.CloseGroup(t.Context(), g))
+			must(t, s.Groups.BeginExtension(t.Context(), g))
 			expect.FailsWith(t, open(redisstate.Unextended(g), rest...), task.ErrGroupClosed, g)
-			must(t, s.ExtendGroup(t.Context(), g))
+			must(t, s.Groups.ExtendGroup(t.Context(), g))
 			expect.FailsWith(t, open(redisstate.Unextended(g), rest...), redisstate.ErrGroupExtended, g)
 			expect.NoError(t, open("", rest...))
 		}

@@ -22,7 +22,7 @@ func groupNames(t *testing.T, s *redisstate.Store, prefix string) string {
 func groupList(t *testing.T, s *redisstate.Store, prefix string) (all []string) {
 	t.Helper()
 	for after, more := "", true; more; more = after != "" {
-		groups, next, err := s.Groups(t.Context(), prefix, after, 1)
+		groups, next, err := s.Groups.ListGroups(t.Context(), prefix, after, 1)
 		expect.NoError(t, err)
 		for _, g := range groups {
 			all = append(all, fmt.Sprintf("%s %v%v", g.Name, g.Counts, g.Mark.Mark))
@@ -41,7 +41,7 @@ func TestGroups(t *testing.T) {
 	d := grouped("u")
 	d.Unique = "k"
 	mustOpen(t, s, d)
-	must(t, s.CloseGroup(t.Context(), "a"))
+	must(t, s.Groups.CloseGroup(t.Context(), "a"))
 	expect.Equal(t, groupNames(t, s, ""), "[a open 1closed b open 2 t open 1 t/1 open 1 u open 1]")
 	expect.Equal(t, groupNames(t, s, "t"), "[t open 1 t/1 open 1]")
 	expect.Equal(t, groupNames(t, s, "t/2"), "[]")
@@ -69,11 +69,11 @@ func TestGroupsWithHostileNames(t *testing.T) {
 	} {
 		expect.Equal(t, groupNames(t, s, prefix), want, "the prefix", prefix)
 	}
-	groups, next, err := s.Groups(t.Context(), "b", "\xff", 9)
+	groups, next, err := s.Groups.ListGroups(t.Context(), "b", "\xff", 9)
 	expect.Len(t, groups, 0, next)
 	expect.Equal(t, next, "")
 	expect.NoError(t, err, next)
-	groups, _, err = s.Groups(t.Context(), "b", "a", 9)
+	groups, _, err = s.Groups.ListGroups(t.Context(), "b", "a", 9)
 	expect.Len(t, groups, 1)
 	expect.NoError(t, err)
 }
@@ -100,6 +100,6 @@ func TestForeignNamesOfGroups(t *testing.T) {
 	transaction(t, s, []task.Properties{grouped("g")})
 	mustMove(t, s, ids[0], rules.Cancel)
 	mustMove(t, s, ids[0], rules.Remove)
-	_, _, err := s.Groups(t.Context(), "", "", 1)
+	_, _, err := s.Groups.ListGroups(t.Context(), "", "", 1)
 	expect.True(t, err != nil, "groups of a string")
 }

@@ -31,7 +31,7 @@ func (p *player) group(ctx context.Context) {
 		p.ledger.opened(ids, []task.Properties{d})
 		p.ids = append(p.ids, ids...)
 	case 1:
-		err := p.s.CloseGroup(ctx, group)
+		err := p.s.Groups.CloseGroup(ctx, group)
 		switch {
 		case tasks == 0:
 			p.refusedBy(err, task.ErrGroupEmpty)
@@ -39,7 +39,7 @@ func (p *player) group(ctx context.Context) {
 			p.ledger.mark(group, task.GroupClosed)
 		}
 	case 2:
-		err := p.s.ExtendGroup(ctx, group)
+		err := p.s.Groups.ExtendGroup(ctx, group)
 		switch {
 		case mark == task.GroupDecided:
 			p.refusedBy(err, task.ErrGroupDecided)

@@ -95,13 +95,13 @@ func TestRepeatedCallsChangeNothing(t *testing.T) {
 			return fmt.Sprint(s.Apply(ctx, "manager", u))
 		}},
 		{"close and extend a group", func(ctx context.Context, t *testing.T, s *redisstate.Store) any {
-			return fmt.Sprint(s.Open(ctx, "m", grouped("g"))) + fmt.Sprint(s.CloseGroup(ctx, "g"), s.ExtendGroup(ctx, "g"), s.CloseGroup(ctx, "g"))
+			return fmt.Sprint(s.Open(ctx, "m", grouped("g"))) + fmt.Sprint(s.Groups.CloseGroup(ctx, "g"), s.Groups.ExtendGroup(ctx, "g"), s.Groups.CloseGroup(ctx, "g"))
 		}},
 		{"decide a group", func(ctx context.Context, t *testing.T, s *redisstate.Store) any {
 			ids, err := s.Open(ctx, "m", grouped("g"))
 			m, _ := rules.Cancel(read(t, s, ids[0]))
 			u := redisstate.Unit{Decide: "g", Open: []task.Properties{define("next")}}
-			return fmt.Sprint(ids, err, s.CloseGroup(ctx, "g")) + fmt.Sprint(s.Apply(ctx, "m", redisstate.Unit{Moves: []rules.Move{m}})) + fmt.Sprint(s.Apply(ctx, "m", u))
+			return fmt.Sprint(ids, err, s.Groups.CloseGroup(ctx, "g")) + fmt.Sprint(s.Apply(ctx, "m", redisstate.Unit{Moves: []rules.Move{m}})) + fmt.Sprint(s.Apply(ctx, "m", u))
 		}},
 		{"change the record of a stage", func(ctx context.Context, t *testing.T, s *redisstate.Store) any {
 			stored := s.StoreDefinitions(ctx, "X", 0, []task.Properties{define("next")})

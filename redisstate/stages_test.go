@@ -74,7 +74,7 @@ func TestRefusedStageChange(t *testing.T) {
 	expect.FailsWith(t, outcomes[0].Err, task.ErrGroupNotClosed)
 	expect.FailsWith(t, outcomes[1].Err, redisstate.ErrGroupTaken)
 	checkRecord(t, s, task.StageRecord{})
-	must(t, s.CloseGroup(t.Context(), "g"))
+	must(t, s.Groups.CloseGroup(t.Context(), "g"))
 	mustMove(t, s, ids[0], rules.Cancel)
 	outcomes, err = s.Apply(t.Context(), "m", redisstate.Unit{If: redisstate.NewGroup("g"), Stage: stageChange(task.StageRecord{}, begun)}, redisstate.Unit{Decide: "g", Stage: stageChange(task.StageRecord{}, begun)})
 	must(t, err)
@@ -166,7 +166,7 @@ func TestForeignStages(t *testing.T) {
 func TestMaxTasksRefusesNoDecision(t *testing.T) {
 	s := newStore(t)
 	ids := mustOpen(t, s, grouped("g"))
-	must(t, s.CloseGroup(t.Context(), "g"))
+	must(t, s.Groups.CloseGroup(t.Context(), "g"))
 	mustMove(t, s, ids[0], rules.Cancel)
 	limitTasks(t, s, "1")
 	outcomes, err := s.Apply(t.Context(), "m",
@@ -182,7 +182,7 @@ func TestStagesDoNotWaitForMemory(t *testing.T) {
 	t.Parallel()
 	s, lines, use := limited(t)
 	ids := mustOpen(t, s, grouped("g"))
-	must(t, s.CloseGroup(t.Context(), "g"))
+	must(t, s.Groups.CloseGroup(t.Context(), "g"))
 	mustMove(t, s, ids[0], rules.Cancel)
 	use(0.85)
 	if _, err := s.Apply(t.Context(), "m", redisstate.Unit{Open: []task.Properties{define("x")}, Stage: stageChange(task.StageRecord{}, begun)}); err != redisstate.ErrNoRoom {
@@ -201,7 +201,7 @@ func TestStagesDoNotWaitForMemory(t *testing.T) {
 func TestDecisionOfADecidedStage(t *testing.T) {
 	s := newStore(t)
 	mustOpen(t, s, ofGroup("p/a", 1)...)
-	must(t, s.CloseGroup(t.Context(), "p/a"))
+	must(t, s.Groups.CloseGroup(t.Context(), "p/a"))
 	must(t, s.Conn.Redis.HSet(t.Context(), s.Keys.Groups(), "p/a", "decided 1").Err())
 	decide := func() redisstate.Outcome {
 		change := &redisstate.StageChange{Stage: "p/b", To: task.StageRecord{Phase: task.StageOpened}}

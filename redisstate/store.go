@@ -13,6 +13,7 @@ import (
 	"github.com/tdf-framework/tdf/redisstate/callbacks"
 	"github.com/tdf-framework/tdf/redisstate/conn"
 	"github.com/tdf-framework/tdf/redisstate/counts"
+	"github.com/tdf-framework/tdf/redisstate/groups"
 	"github.com/tdf-framework/tdf/redisstate/keys"
 	"github.com/tdf-framework/tdf/redisstate/limits"
 	"github.com/tdf-framework/tdf/redisstate/notices"
@@ -32,6 +33,7 @@ type Store struct {
 	Blobs     blobs.Blobs
 	Callbacks callbacks.Callbacks
 	Counters  *counts.Counters
+	Groups    groups.Groups
 	Limits    limits.Limiter
 	Notices   notices.Outbox
 	Presence  *presence.Presence
@@ -58,7 +60,7 @@ func New(cfg config.Redis, namespace string, log *slog.Logger) (*Store, error) {
 	return &Store{
 		Keys: c.Keys, Conn: c,
 		Accounts: accounts.Accounts{Conn: c}, Blobs: blobs.Blobs{Conn: c}, Callbacks: callbacks.Callbacks{Conn: c},
-		Counters: counters, Limits: limits.Limiter{Conn: c}, Notices: notices.Outbox{Conn: c},
+		Counters: counters, Groups: groups.New(c), Limits: limits.Limiter{Conn: c}, Notices: notices.Outbox{Conn: c},
 		OpenSets: opensets.Sets{Conn: c}, Presence: presence.New(c, counters), Programs: programs.New(c),
 		Updates: updates.Updates{Conn: c},
 		room:    room{clock: time.Now, reading: make(chan struct{}, 1), logged: map[roomWait]bool{}},

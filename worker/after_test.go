@@ -32,7 +32,7 @@ esac
 	w.open("good")
 	w.open("bad", in("g"))
 	w.open("good", in("g"))
-	must(t, w.store.CloseGroup(t.Context(), "g"))
+	must(t, w.store.Groups.CloseGroup(t.Context(), "g"))
 	for range 3 {
 		w.runOnce(w.worker())
 	}

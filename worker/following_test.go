@@ -35,7 +35,7 @@ echo "ran $1"
 	root := w.open("root", func(d *task.Properties) {
 		d.Group, d.Queue, d.MaxFails, d.Meta, d.Unique, d.Generations = "g", "", 3, "mine", "only root", 7
 	})
-	must(t, w.store.CloseGroup(t.Context(), "g"))
+	must(t, w.store.Groups.CloseGroup(t.Context(), "g"))
 	worker := w.worker()
 	w.runOnce(worker)
 	expect.MustEqual(t, w.task(root).State, tdf.Succeeded)
@@ -116,7 +116,7 @@ func TestTasksThatCannotBeOpened(t *testing.T) {
 func (w *world) closed(group string) {
 	w.Helper()
 	w.open("member", func(d *task.Properties) { d.Group, d.StartAfter = group, 4e9 })
-	must(w, w.store.CloseGroup(w.Context(), group))
+	must(w, w.store.Groups.CloseGroup(w.Context(), group))
 }
 
 // mark sets the mark of a group.

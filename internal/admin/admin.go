@@ -10,6 +10,7 @@ import (
 	"github.com/tdf-framework/tdf/manager"
 	"github.com/tdf-framework/tdf/redisstate"
 	"github.com/tdf-framework/tdf/redisstate/counts"
+	"github.com/tdf-framework/tdf/redisstate/groups"
 	"github.com/tdf-framework/tdf/redisstate/limits"
 	"github.com/tdf-framework/tdf/redisstate/presence"
 )
@@ -30,8 +31,8 @@ func (a *Admin) redis() *redisstate.Store { return a.parts.Store }
 type store interface {
 	listing.Store
 	Now(ctx context.Context) (task.Time, error)
-	Counts(ctx context.Context, groups ...string) (task.Counts, error)
-	GroupMark(ctx context.Context, group string) (redisstate.Mark, error)
+	Counts(ctx context.Context, names ...string) (task.Counts, error)
+	GroupMark(ctx context.Context, group string) (groups.Mark, error)
 	Between(ctx context.Context, from, to task.Time, states ...task.State) (int64, error)
 	LastServerHeartbeat(ctx context.Context) (task.Time, error)
 	Workers(ctx context.Context) ([]presence.WorkerStatus, error)
@@ -48,9 +49,10 @@ func storeOf(s *redisstate.Store) store {
 	return struct {
 		*redisstate.Store
 		*counts.Counters
+		groups.Groups
 		*limits.Limiter
 		*presence.Presence
-	}{s, s.Counters, &s.Limits, s.Presence}
+	}{s, s.Counters, s.Groups, &s.Limits, s.Presence}
 }
 
 // groupsOf returns the groups for a call about one group. An empty group means all tasks.

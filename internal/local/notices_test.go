@@ -29,7 +29,7 @@ func TestNotices(t *testing.T) {
 	expect.NoError(t, os.Mkdir(filepath.Join(running.Directory, "p"), 0o755))
 	expect.NoError(t, os.WriteFile(filepath.Join(running.Directory, "p", "run.sh"), []byte("#!/bin/sh\n"), 0o755))
 	expect.Result(store.Open(t.Context(), "test", one)).OK(t)
-	expect.NoError(t, store.CloseGroup(t.Context(), "night"))
+	expect.NoError(t, store.Groups.CloseGroup(t.Context(), "night"))
 	expect.True(t, (<-calls).Header.Get("webhook-id") != "", "a notice without an id")
 	expect.NoError(t, running.Stop())
 	r.Stop()

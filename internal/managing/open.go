@@ -43,7 +43,7 @@ func (m *Manager) OpenRest(ctx context.Context, definitions ...task.Definition) 
 // to open the missing ones. If the group is closed, nothing changes. If it has no tasks, the error wraps
 // [task.ErrGroupEmpty].
 func (m *Manager) BeginExtension(ctx context.Context, group string) error {
-	if err := m.Store.BeginExtension(ctx, group); err != nil {
+	if err := m.Store.Groups.BeginExtension(ctx, group); err != nil {
 		return fmt.Errorf("extend group: %w", err)
 	}
 	return nil
@@ -75,7 +75,7 @@ func (m *Manager) OpenExtending(ctx context.Context, definitions ...task.Definit
 
 // ExtendGroup opens a closed group again.
 func (m *Manager) ExtendGroup(ctx context.Context, group string) error {
-	if err := m.Store.ExtendGroup(ctx, group); err != nil {
+	if err := m.Store.Groups.ExtendGroup(ctx, group); err != nil {
 		return fmt.Errorf("extend group: %w", err)
 	}
 	return nil

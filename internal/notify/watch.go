@@ -10,6 +10,7 @@ import (
 	"github.com/tdf-framework/tdf/internal/notify/notice"
 	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate"
+	"github.com/tdf-framework/tdf/redisstate/groups"
 	"github.com/tdf-framework/tdf/redisstate/notices"
 	"github.com/tdf-framework/tdf/redisstate/presence"
 )
@@ -78,12 +79,12 @@ func (w *watch) look(ctx context.Context) (end bool, err error) {
 
 // campaigns returns the events of the next campaigns, and the name after which the walk goes on.
 func (w *watch) campaigns(ctx context.Context, now task.Time) (seen []notices.Sighting, next string, err error) {
-	groups, next, err := w.store.Groups(ctx, "", w.after, groupsAtOnce)
+	page, next, err := w.store.Groups.ListGroups(ctx, "", w.after, groupsAtOnce)
 	if err != nil {
 		return nil, "", err
 	}
 	var names []string
-	for _, g := range groups {
+	for _, g := range page {
 		names = append(names, markOf(notice.CampaignEnded, g.Name), markOf(notice.FailuresAbove, g.Name))
 	}
 	marks, err := w.store.Notices.Marks(ctx, names...)
@@ -91,7 +92,7 @@ func (w *watch) campaigns(ctx context.Context, now task.Time) (seen []notices.Si
 		return nil, "", err
 	}
 	more := map[string]*rest{}
-	for i, g := range groups {
+	for i, g := range page {
 		for j, after := range []string{ended(g, marks[2*i]), failing(g.Counts, marks[2*i+1])} {
 			if x := (notices.Sighting{Mark: names[2*i+j], Before: marks[2*i+j], After: after}); after != x.Before {
 				kind := []notice.Kind{notice.CampaignEnded, notice.FailuresAbove}[j]
@@ -193,7 +194,7 @@ func markOf(kind notice.Kind, name string) string { return string(kind) + " " + 
 // ended returns the value of the mark of a campaign: how many of its tasks have finished if all have, and otherwise
 // none. A campaign that is not closed may get further tasks, so it has ended when a second look finds the same number;
 // the first look leaves the number with a tilde.
-func ended(g redisstate.GroupCount, before string) string {
+func ended(g groups.Group, before string) string {
 	if g.Counts.Unfinished() > 0 || g.Counts.Total() == 0 {
 		return ""
 	}
@@ -224,7 +225,7 @@ func grown(before, after string) bool {
 	return now > old
 }
 
-func sentence(kind notice.Kind, g redisstate.GroupCount) string {
+func sentence(kind notice.Kind, g groups.Group) string {
 	if kind == notice.CampaignEnded {
 		return fmt.Sprintf("The campaign %s has ended: %s.", g.Name, g.Counts)
 	}

@@ -6,14 +6,14 @@ import (
 	"fmt"
 
 	"github.com/tdf-framework/tdf/internal/task"
-	"github.com/tdf-framework/tdf/redisstate"
+	"github.com/tdf-framework/tdf/redisstate/groups"
 	"github.com/tdf-framework/tdf/redisstate/limits"
 )
 
 type haltStore interface {
 	Halts(ctx context.Context) ([]limits.Pausing, error)
-	Counts(ctx context.Context, groups ...string) (task.Counts, error)
-	GroupMark(ctx context.Context, group string) (redisstate.Mark, error)
+	Counts(ctx context.Context, names ...string) (task.Counts, error)
+	GroupMark(ctx context.Context, group string) (groups.Mark, error)
 	Pause(ctx context.Context, who string, what ...task.Pausable) (int, error)
 	Resume(ctx context.Context, who string, what ...task.Pausable) (int, error)
 }

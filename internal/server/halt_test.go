@@ -48,6 +48,6 @@ func TestHalt(t *testing.T) {
 	arm(task.Pausable{Group: "empty", Failures: 9})
 	s.execute(s.claim(60), rules.Result{Exit: "0"})
 	is(false, 2)
-	expect.NoError(s, s.store.CloseGroup(s.Context(), "g"))
+	expect.NoError(s, s.store.Groups.CloseGroup(s.Context(), "g"))
 	is(false, 1)
 }

@@ -218,11 +218,11 @@ func TestGroupDependencies(t *testing.T) {
 				}
 				expect.Len(s, s.runAll(), 0, "the groups are not closed, but these tasks ran")
 				for _, group := range []string{"all", "some"} {
-					expect.NoError(s, s.store.CloseGroup(s.Context(), group))
+					expect.NoError(s, s.store.Groups.CloseGroup(s.Context(), group))
 				}
 				expect.Equal(s, fmt.Sprint(s.runAll()), "[5 6]")
 				expect.Contains(s, s.mustBe(7, task.Failed, 0).LastError(), `group "some": 1 task did not succeed`)
-				expect.FailsWith(s, s.store.ExtendGroup(s.Context(), "all"), task.ErrGroupDecided)
+				expect.FailsWith(s, s.store.Groups.ExtendGroup(s.Context(), "all"), task.ErrGroupDecided)
 				s.nothingLeft()
 			})
 		})
@@ -373,7 +373,7 @@ func TestTwoServersShareAGraph(t *testing.T) {
 	last := define()
 	last.AfterAny = &task.Dependencies{Group: "g"}
 	s.open(last)
-	expect.NoError(t, s.store.CloseGroup(t.Context(), "g"))
+	expect.NoError(t, s.store.Groups.CloseGroup(t.Context(), "g"))
 	ctx, stop := context.WithCancel(t.Context())
 	var servers, users sync.WaitGroup
 	for i := range 2 {
@@ -487,7 +487,7 @@ func TestEntriesOfEarlierRounds(t *testing.T) {
 func TestDependenciesOfSeveralRounds(t *testing.T) {
 	s := newSite(t)
 	s.open(define(), inGroup("g"))
-	expect.NoError(t, s.store.CloseGroup(t.Context(), "g"))
+	expect.NoError(t, s.store.Groups.CloseGroup(t.Context(), "g"))
 	d := define()
 	d.MaxFails, d.After = 150, &task.Dependencies{Tasks: []int64{1}, Group: "g"}
 	s.open(d)
@@ -534,7 +534,7 @@ func TestOutputsOfAnAwaitedGroup(t *testing.T) {
 		}
 	}
 	s.checkConsistent()
-	expect.NoError(t, s.store.CloseGroup(t.Context(), "g"))
+	expect.NoError(t, s.store.Groups.CloseGroup(t.Context(), "g"))
 	expect.Equal(t, fmt.Sprint(s.runAll()), "[3]")
 	s.do("ZADD", "$due", 1, 1, 1, 2)
 	s.settle()
@@ -554,7 +554,7 @@ func TestLinkBeforeRemoval(t *testing.T) {
 	m := expect.Result(rules.Archive(s.task(1))).Value(t)
 	expect.Result(s.store.Apply(t.Context(), "manager", redisstate.Unit{Moves: []rules.Move{m}, Open: []task.Properties{after(1), group}})).OK(t)
 	expect.Equal(t, fmt.Sprint(s.runAll()), "[2]")
-	expect.NoError(t, s.store.CloseGroup(t.Context(), "g"))
+	expect.NoError(t, s.store.Groups.CloseGroup(t.Context(), "g"))
 	expect.Equal(t, fmt.Sprint(s.runAll()), "[3]")
 	s.do("DEL", "$task:1", "$group:g")
 	s.do("ZREM", "$archived", 1)
@@ -599,7 +599,7 @@ func TestGroupThatWasEmpty(t *testing.T) {
 	s.open(strict)
 	s.settle()
 	expect.NoError(s, s.execute(c, rules.Result{Exit: "0"}))
-	expect.NoError(s, s.store.CloseGroup(s.Context(), "g"))
+	expect.NoError(s, s.store.Groups.CloseGroup(s.Context(), "g"))
 	expect.Equal(s, fmt.Sprint(s.runAll()), "[2 3]")
 	s.nothingLeft()
 }
@@ -695,7 +695,7 @@ func TestEndOfAnAwaitedGroup(t *testing.T) {
 			expect.Equal(s, fmt.Sprint(s.do("LLEN", "$wake:server")), tokens)
 		}
 		s.do("DEL", "$wake:server")
-		expect.NoError(s, s.store.CloseGroup(s.Context(), "g"))
+		expect.NoError(s, s.store.Groups.CloseGroup(s.Context(), "g"))
 		expect.Equal(s, fmt.Sprint(s.do("LLEN", "$wake:server")), "1")
 		s.server.clock = func() time.Time { return s.server.links.looked }
 		s.server.links.woken = true

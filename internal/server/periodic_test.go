@@ -184,7 +184,7 @@ func TestPeriodicFailures(t *testing.T) {
 	s.periodic("p", func(_ *task.Periodic, tasks []task.Properties) { tasks[0].Group = "g" })
 	s.at(minute(2), 2, task.PeriodicOpened, "", 1)
 	s.cancel(1)
-	expect.NoError(s, s.store.CloseGroup(s.Context(), "g"))
+	expect.NoError(s, s.store.Groups.CloseGroup(s.Context(), "g"))
 	s.at(minute(3), 3, task.PeriodicFailed, "closed", 1)
 	s.periodic("p", overlapping)
 	expect.NoError(s, s.store.ChangeSetting(s.Context(), task.SettingMaxTasks, "2"))

@@ -14,6 +14,7 @@ import (
 	"github.com/tdf-framework/tdf/redisstate/conn"
 	"github.com/tdf-framework/tdf/redisstate/counts"
 	"github.com/tdf-framework/tdf/redisstate/dependencies"
+	"github.com/tdf-framework/tdf/redisstate/groups"
 	"github.com/tdf-framework/tdf/redisstate/limits"
 	"github.com/tdf-framework/tdf/redisstate/periodics"
 	"github.com/tdf-framework/tdf/redisstate/presence"
@@ -46,11 +47,12 @@ func StoreOf(s *redisstate.Store) Store {
 		blobs.Blobs
 		*counts.Counters
 		dependencies.Links
+		groups.Groups
 		*limits.Limiter
 		periodics.Periodics
 		*presence.Presence
 		*programs.Archives
-	}{s, s.Conn, s.Blobs, s.Counters, dependencies.Of(s), &s.Limits, periodics.Of(s), s.Presence, s.Programs}
+	}{s, s.Conn, s.Blobs, s.Counters, dependencies.Of(s), s.Groups, &s.Limits, periodics.Of(s), s.Presence, s.Programs}
 }
 
 // A Server settles the tasks of one namespace.

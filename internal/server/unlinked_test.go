@@ -54,7 +54,7 @@ func TestNothingIsRemovedBeforeTasksAreLinked(t *testing.T) {
 			expect.MustTrue(t, x.Task != nil, "task", x.ID, x.Task)
 			expect.MustEqual(t, x.Task.Current().Output, "out", "task", x.ID)
 		}
-		expect.NoError(t, s.store.CloseGroup(t.Context(), "g"))
+		expect.NoError(t, s.store.Groups.CloseGroup(t.Context(), "g"))
 		expect.Equal(t, fmt.Sprint(s.runAll()), fmt.Sprint(waiting[:1]))
 		expect.Contains(t, s.mustBe(waiting[1], task.Failed, 0).LastError(), fmt.Sprintf("%d tasks did not succeed", n))
 		s.do("ZADD", "$due", 1, ids[0])
@@ -105,7 +105,7 @@ func TestFailedTasksOfAGroupThatWereRemoved(t *testing.T) {
 	s.failAll(s.open(failed))
 	s.settle()
 	s.open(inGroup("g"))
-	expect.NoError(t, s.store.CloseGroup(t.Context(), "g"))
+	expect.NoError(t, s.store.Groups.CloseGroup(t.Context(), "g"))
 	group := define()
 	group.After = &task.Dependencies{Group: "g"}
 	s.open(group)
@@ -157,7 +157,7 @@ func TestHeartbeatsDuringTheWork(t *testing.T) {
 	for range 3 {
 		s.open(slices.Repeat([]task.Properties{after(ids...)}, 200)...)
 	}
-	expect.NoError(t, s.store.CloseGroup(t.Context(), "g"))
+	expect.NoError(t, s.store.Groups.CloseGroup(t.Context(), "g"))
 	work := map[string]func(ctx context.Context) error{
 		"link":   func(ctx context.Context) error { _, err := s.server.link(ctx); return err },
 		"audit":  func(ctx context.Context) error { _, err := s.server.runAudit(ctx, s.now()); return err },

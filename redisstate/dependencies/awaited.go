@@ -34,7 +34,7 @@ func MostAwaited(ctx context.Context, s *redisstate.Store, groups, dependents in
 	if err != nil {
 		return nil, err
 	}
-	marks, err := s.GroupMarks(ctx, names.Val())
+	marks, err := s.Groups.GroupMarks(ctx, names.Val())
 	if err != nil {
 		return nil, err
 	}

@@ -75,7 +75,7 @@ func pendingOf(ctx context.Context, s *redisstate.Store, all []link) (pending []
 			}
 			continue
 		}
-		mark, err := s.GroupMark(ctx, d.name)
+		mark, err := s.Groups.GroupMark(ctx, d.name)
 		if err != nil {
 			return nil, err
 		}

@@ -15,6 +15,7 @@ import (
 	"github.com/tdf-framework/tdf/internal/web/wire"
 	"github.com/tdf-framework/tdf/manager"
 	"github.com/tdf-framework/tdf/redisstate"
+	"github.com/tdf-framework/tdf/redisstate/groups"
 )
 
 // Bounds of the answers to reading calls.
@@ -89,7 +90,7 @@ func (a *app) listGroups(ctx context.Context, c *wire.Call) (*wire.Answer, error
 		prefix = owner + "/"
 	}
 	for more := true; more && len(names) < mostGroups; more = after != "" {
-		page, next, err := s.store.Groups(ctx, prefix, after, redisstate.MaxGroups)
+		page, next, err := s.store.Groups.ListGroups(ctx, prefix, after, groups.MaxListed)
 		if err != nil {
 			return nil, err
 		}

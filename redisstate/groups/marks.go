@@ -1,4 +1,5 @@
-package redisstate
+// Package groups lists the groups of tasks, and closes and extends them (docs/lifecycle.md, "Closed groups").
+package groups
 
 import (
 	"context"
@@ -15,6 +16,12 @@ import (
 	"github.com/tdf-framework/tdf/redisstate/lua"
 )
 
+// Groups are those of a namespace.
+type Groups struct{ c *conn.Conn }
+
+// New returns the groups of a connection's namespace.
+func New(c *conn.Conn) Groups { return Groups{c} }
+
 // A Mark is the mark of a group, and when the group got it.
 type Mark struct {
 	Mark  task.GroupMark
@@ -22,10 +29,10 @@ type Mark struct {
 }
 
 // GroupMark returns the mark of a group.
-func (s *Store) GroupMark(ctx context.Context, group string) (Mark, error) {
-	value, err := conn.Ask(ctx, s.Conn, fmt.Sprintf("read whether group %q is closed", group),
+func (g Groups) GroupMark(ctx context.Context, group string) (Mark, error) {
+	value, err := conn.Ask(ctx, g.c, fmt.Sprintf("read whether group %q is closed", group),
 		func(r redis.Cmdable) *redis.StringCmd {
-			return r.HGet(ctx, s.Keys.Groups(), group)
+			return r.HGet(ctx, g.c.Keys.Groups(), group)
 		})
 	return parseMark(value), err
 }
@@ -42,17 +49,17 @@ func parseMark(value string) Mark {
 
 // CloseGroup closes a group: no task can be opened in it, until it is extended. If the group is closed or decided
 // already, CloseGroup changes nothing. If the group has no tasks, the error wraps [task.ErrGroupEmpty].
-func (s *Store) CloseGroup(ctx context.Context, group string) error {
-	_, err := s.changeMark(ctx, group, task.GroupOpen, task.GroupClosed)
+func (g Groups) CloseGroup(ctx context.Context, group string) error {
+	_, err := g.changeMark(ctx, group, task.GroupOpen, task.GroupClosed)
 	return err
 }
 
 // ExtendGroup makes a closed group open again. If the group is not closed, or has no tasks, ExtendGroup changes
 // nothing. If the group is decided, the error wraps [task.ErrGroupDecided].
 //
-// Afterwards, no task can be opened on the condition [Unextended].
-func (s *Store) ExtendGroup(ctx context.Context, group string) error {
-	found, err := s.changeMark(ctx, group, task.GroupClosed, task.GroupOpen)
+// Afterwards, no task can be opened on the condition redisstate.Unextended.
+func (g Groups) ExtendGroup(ctx context.Context, group string) error {
+	found, err := g.changeMark(ctx, group, task.GroupClosed, task.GroupOpen)
 	switch {
 	case errors.Is(err, task.ErrGroupEmpty):
 		return nil
@@ -62,56 +69,21 @@ func (s *Store) ExtendGroup(ctx context.Context, group string) error {
 	return err
 }
 
-// BeginExtension ends openings on the condition [Unextended] in an open group. If the group is closed or decided,
+// BeginExtension ends openings on the condition redisstate.Unextended in an open group. If the group is closed or decided,
 // BeginExtension changes nothing. If the group has no tasks, the error wraps [task.ErrGroupEmpty].
-func (s *Store) BeginExtension(ctx context.Context, group string) error {
-	_, err := s.changeMark(ctx, group, task.GroupOpen, task.GroupOpen)
+func (g Groups) BeginExtension(ctx context.Context, group string) error {
+	_, err := g.changeMark(ctx, group, task.GroupOpen, task.GroupOpen)
 	return err
-}
-
-// A Condition is a condition about a group, on which tasks are opened, in the notation of the scripts. "" is none.
-type Condition string
-
-// NewGroup is the condition that a group has no tasks. It is no condition if the name is "".
-func NewGroup(name string) Condition { return conditionOf("=", name) }
-
-// Unextended is the condition that a group was not extended since its first task was opened. It is no condition if the
-// name is "".
-func Unextended(name string) Condition { return conditionOf("+", name) }
-
-func conditionOf(kind, group string) Condition {
-	if group == "" {
-		return ""
-	}
-	return Condition(kind + group)
-}
-
-func (c Condition) isNew() bool { return strings.HasPrefix(string(c), "=") }
-
-// later returns the condition of the calls after the first one.
-func (c Condition) later() Condition {
-	if c.isNew() {
-		return Unextended(string(c[1:]))
-	}
-	return c
-}
-
-// unmet returns the error if the condition does not hold.
-func (c Condition) unmet() error {
-	if c.isNew() {
-		return ErrGroupTaken
-	}
-	return ErrGroupExtended
 }
 
 // changeMark changes the mark of a group from one mark to another. It returns the mark that the group had. If this is
 // not the mark from, nothing has changed.
-func (s *Store) changeMark(ctx context.Context, group string, from, to task.GroupMark) (task.GroupMark, error) {
-	if err := s.Conn.Ready(ctx); err != nil {
+func (g Groups) changeMark(ctx context.Context, group string, from, to task.GroupMark) (task.GroupMark, error) {
+	if err := g.c.Ready(ctx); err != nil {
 		return "", err
 	}
-	keys := []string{s.Keys.Calls(s.Conn.Boot()), s.Keys.Groups(), s.Keys.Group(group)}
-	reply, err := s.Conn.CallOnce(ctx, lua.Marks, keys, true, conn.IsText,
+	keys := []string{g.c.Keys.Calls(g.c.Boot()), g.c.Keys.Groups(), g.c.Keys.Group(group)}
+	reply, err := g.c.CallOnce(ctx, lua.Marks, keys, true, conn.IsText,
 		func(e *conn.Args) { e.Add(group, string(from), string(to)) })
 	if conn.Unanswered(err) {
 		return "", err
@@ -128,12 +100,12 @@ func (s *Store) changeMark(ctx context.Context, group string, from, to task.Grou
 
 // OpenGroupsOf returns those groups that are not closed, and that the given tasks depend on. The names are in
 // alphabetical order.
-func (s *Store) OpenGroupsOf(ctx context.Context, ids []int64) ([]string, error) {
-	names, err := s.groupsOf(ctx, ids)
+func (g Groups) OpenGroupsOf(ctx context.Context, ids []int64) ([]string, error) {
+	names, err := g.groupsOf(ctx, ids)
 	if err != nil {
 		return nil, err
 	}
-	marks, err := s.GroupMarks(ctx, names)
+	marks, err := g.GroupMarks(ctx, names)
 	var open []string
 	for i, mark := range marks {
 		if mark == task.GroupOpen {
@@ -144,9 +116,9 @@ func (s *Store) OpenGroupsOf(ctx context.Context, ids []int64) ([]string, error)
 }
 
 // GroupMarks returns the marks of groups.
-func (s *Store) GroupMarks(ctx context.Context, names []string) ([]task.GroupMark, error) {
-	values, err := conn.AskEach(ctx, s.Conn, "read groups", names, func(p redis.Pipeliner, name string) *redis.StringCmd {
-		return p.HGet(ctx, s.Keys.Groups(), name)
+func (g Groups) GroupMarks(ctx context.Context, names []string) ([]task.GroupMark, error) {
+	values, err := conn.AskEach(ctx, g.c, "read groups", names, func(p redis.Pipeliner, name string) *redis.StringCmd {
+		return p.HGet(ctx, g.c.Keys.Groups(), name)
 	})
 	marks := make([]task.GroupMark, len(values))
 	for i, value := range values {
@@ -156,9 +128,9 @@ func (s *Store) GroupMarks(ctx context.Context, names []string) ([]task.GroupMar
 }
 
 // groupsOf returns the names of the groups that the given tasks depend on, in alphabetical order.
-func (s *Store) groupsOf(ctx context.Context, ids []int64) (names []string, err error) {
-	values, err := conn.AskEach(ctx, s.Conn, "read groups", ids, func(p redis.Pipeliner, id int64) *redis.SliceCmd {
-		return p.HMGet(ctx, s.Keys.Task(id), task.FieldAfterGroup, task.FieldAfterGroupAny)
+func (g Groups) groupsOf(ctx context.Context, ids []int64) (names []string, err error) {
+	values, err := conn.AskEach(ctx, g.c, "read groups", ids, func(p redis.Pipeliner, id int64) *redis.SliceCmd {
+		return p.HMGet(ctx, g.c.Keys.Task(id), task.FieldAfterGroup, task.FieldAfterGroupAny)
 	})
 	for _, v := range values {
 		for _, name := range v.Val() {
