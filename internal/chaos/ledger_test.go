@@ -22,6 +22,7 @@ type ledger struct {
 	unknown   int                 // batches whose outcome was unknown at least once
 	forgotten map[int]bool        // those of them without a key, and lost batches, by First
 	checked   int                 // how many elements of opened lost will not check again
+	kept      int64               // the last task of them that exists; 0 without one
 	callbacks map[int64][]callback
 	done      map[string]bool // the inputs of these tasks, without those of forgotten batches
 	faulty    []string        // messages that are none
@@ -81,11 +82,11 @@ func (l *ledger) forget(first int) {
 }
 
 // lost records which acknowledged batches a fault has lost. The function reports which of the given tasks exist. What
-// exists now is on all replicas, and is not checked again.
-func (l *ledger) lost(fault string, exist func(ids []int64) map[int64]bool) {
+// exists now is on all replicas, and is not checked again, except for its last task: lost returns its id if it is gone.
+func (l *ledger) lost(fault string, exist func(ids []int64) map[int64]bool) (gone int64) {
 	l.mu.Lock()
 	first, end := l.checked, len(l.opened)
-	var ids []int64
+	ids := []int64{max(l.kept, 1)}
 	for _, b := range l.opened[first:end] {
 		ids = append(ids, b.IDs...)
 	}
@@ -93,13 +94,21 @@ func (l *ledger) lost(fault string, exist func(ids []int64) map[int64]bool) {
 	found := exist(ids)
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if l.kept > 0 && !found[l.kept] {
+		return l.kept
+	}
 	l.checked = end
 	for i := first; i < end; i++ {
-		if b := &l.opened[i]; len(b.IDs) > 0 && !found[b.IDs[0]] {
+		switch b := &l.opened[i]; {
+		case len(b.IDs) == 0:
+		case found[b.IDs[0]]:
+			l.kept = b.IDs[0]
+		default:
 			b.Lost = fault
 			l.forget(b.First)
 		}
 	}
+	return 0
 }
 
 // feed sends batches to the managers, as long as fewer tasks are unfinished than allowed.

@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/tdf-framework/tdf/internal/config"
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/redistest"
@@ -173,7 +175,7 @@ func (w *world) checkAlive() {
 // watch records the tasks that are archived or that a fault has lost.
 func (w *world) watch(fault string) {
 	w.Helper()
-	w.ledger.lost(fault, func(ids []int64) (found map[int64]bool) {
+	gone := w.ledger.lost(fault, func(ids []int64) (found map[int64]bool) {
 		w.replicated(func() {
 			found = map[int64]bool{}
 			for _, t := range w.read(ids) {
@@ -182,6 +184,9 @@ func (w *world) watch(fault string) {
 		})
 		return found
 	})
+	if gone > 0 {
+		w.Fatalf("%s has lost task %d, which all replicas had:\n%s", fault, gone, w.nodes())
+	}
 	var archived []redisstate.Stored
 	w.replicated(func() {
 		var ids []int64
@@ -195,6 +200,22 @@ func (w *world) watch(fault string) {
 	for _, t := range archived {
 		w.archived[t.ID] = fateOf(t.Task)
 	}
+}
+
+// nodes says what the nodes of Redis have, and whom they follow.
+func (w *world) nodes() (text string) {
+	all := w.primaries()
+	if s, ok := w.deployment.(*sentinel); ok {
+		for _, node := range s.Nodes {
+			all = append(all, redistest.Client(w, redis.Options{Addr: node.Addr, MaxRetries: -1}))
+		}
+	}
+	for _, c := range all {
+		info, err := c.Info(w.Context(), "server", "persistence", "replication", "keyspace").Result()
+		text += fmt.Sprintln(c.Options().Addr, err, info)
+		c.Close()
+	}
+	return text
 }
 
 // audit records what tdf check would find. Times of a clock that was set back are no violation until servers have had
