@@ -190,8 +190,8 @@ local function read_task(source)
   local place, there = f[PLACE] or nil, source.rank ~= nil
   source.f, source.place = f, place
   if place then
-    local name, priority = split_place(place)
-    there = name == (source.name or name) and priority == source.priority and not is_held(name)
+    local p = split_place(place)
+    there = p.name == (source.name or p.name) and p.priority == source.priority and not p.held
   end
   if f[1] and there then return true end
   drop(source.key, source.rank and source.id or source.member)

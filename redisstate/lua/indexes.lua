@@ -5,12 +5,10 @@ local function place(code, id) return string.format('%.0f', code * IDS_END + ton
 
 -- Returns the key of the index of a task's group. Returns nil if the task has no group, or if the key exists but is not
 -- a sorted set. With the prefix of the indexes of queues, the function does the same for a queue.
-local group_indexes = {}
 local function group_index(prefix, group, id)
   if not group or group == '' or tonumber(id) >= IDS_END then return nil end
   local key = prefix .. group
-  if group_indexes[key] == nil then group_indexes[key] = not not_sorted(key) end
-  return group_indexes[key] and key or nil
+  return not not_sorted(key) and key or nil
 end
 
 -- One text names the indexes that have a task: its group, and behind a line feed its queue, if it has one. Returns
@@ -37,13 +35,19 @@ local function indexes_of(groups, names, id)
 end
 
 -- Adds a task to its indexes. The function finish_indexes writes them.
-local in_indexes = {} -- new entries, by the key of the index
+local in_indexes, lists_of = {}, {} -- new entries, by the key of the index, and by the names of a task's indexes
 local function enter_indexes(groups, names, code, id)
-  local of_group, of_queue = indexes_of(groups, names, id)
-  for _, key in pairs({ of_group or of_queue, of_group and of_queue }) do
-    local of = in_indexes[key] or {}
-    in_indexes[key] = of
-    of[#of + 1], of[#of + 2] = place(code, id), id
+  local lists = lists_of[names]
+  if not lists then
+    local of_group, of_queue = indexes_of(groups, names, '0')
+    lists = { (of_group or of_queue) and into(in_indexes, of_group or of_queue) }
+    if of_group and of_queue then lists[2] = into(in_indexes, of_queue) end
+    lists_of[names] = lists
+  end
+  local n = tonumber(id)
+  for i = 1, n < IDS_END and #lists or 0 do
+    local of = lists[i]
+    of[#of + 1], of[#of + 2] = code * IDS_END + n, id
   end
 end
 

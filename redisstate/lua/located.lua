@@ -17,14 +17,14 @@ local function in_place(id, place, links)
   local f = try('HMGET', tasks .. id, 'state', 'place') -- an error reply if the key is not a hash
   local at = try('ZSCORE', placed, id)
   if f[1] and f[1] ~= 'open' or f[2] ~= place then return true end
-  local name, priority, group = split_place(place)
+  local p = split_place(place)
   if links == '1' and not has(unlinked, id) or type(at) ~= 'string' then return false end
-  local member = member_of(priority, at, id)
+  local member = member_of(p.priority, at, id)
   if has(later, id) then return true end
-  if not has(set_of(name), member) or group and not has(places .. GROUP_SET .. group, member) then return false end
-  if not is_claimed(name) then return not is_held(name) or has(held, name) end
-  local head = try('HGET', first_of, name)
-  return type(head) == 'string' and has(heads .. queue_of(name), head) and string.sub(head, 1, 29) <= member
+  if not has(p.key, member) or p.of_group and not has(p.of_group, member) then return false end
+  if not p.claimed then return not p.held or has(held, p.name) end
+  local head = try('HGET', first_of, p.name)
+  return type(head) == 'string' and has(heads .. queue_of(p.name), head) and string.sub(head, 1, 29) <= member
 end
 
 local found = {}

@@ -172,7 +172,7 @@ function ordering.use(open, wanted, serves, time_left, group, plain)
 
   -- Returns whether the worker serves the task of a group with this place, and its request.
   function ordering.serves(place)
-    local name = split_place(place)
+    local name = split_place(place).name
     if queue_of(name) ~= queue.name then return false end
     return request_in(call('HGET', serves, name))
   end

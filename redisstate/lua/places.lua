@@ -18,7 +18,7 @@ local places, heads, wakes -- prefixes of keys
 local DEFAULT = 'default' -- the requirement of tasks that any worker may run
 local GROUP_SET = 'group=' -- the beginning of the names of sets of groups, as in the property `place`
 
-local split_place, is_held, is_claimed, set_of, queue_of, member_of, parse_member
+local split_place, queue_of, member_of, parse_member
 local touch, drop, take_member, enter_place, leave_place, wrong_place, no_place, promote
 local function finish_places() end
 
@@ -33,11 +33,11 @@ local function use_places(open)
 
   local split = {} -- what split_place has returned, because most tasks of a call have few places
 
-  -- Returns the requirement, or the reason, of a place, and its priority. The third result is the group as the name of
-  -- a set has it, or nil, and the fourth the place to which a held task returns.
+  -- Returns what a place says: the name of the requirement, or of the reason; the key of its set; the priority; for a
+  -- task with by_group the key of the group's set; for a held task its home, which is the place to which it returns;
+  -- and whether claims read the set. They do not if its tasks are held, wait for others, or are those of TaskStore.
   function split_place(place)
-    local known = split[place]
-    if known then return known[1], known[2], known[3], known[4] end
+    if split[place] then return split[place] end
     local reason, home = string.match(place, '^([^\n]*)\n(.*)$')
     local group, rest = string.match(home or place, '^group=([^;]*);(.*)$')
     rest = rest or home or place
@@ -46,19 +46,14 @@ local function use_places(open)
     if not n or n < -2147483648 or n > 2147483647 then name, n = rest, 0 end
     if name == '' then name = DEFAULT end
     if reason then name, group = reason, nil end
-    split[place] = { name, n, group, home }
-    return name, n, group, home
+    local is_held = string.find(name, '^limit=') or string.find(name, '^paused=') or string.find(name, '^source=')
+    split[place] = {
+      name = name, key = (is_held and prefix .. 'held:' or places) .. name, priority = n, home = home, held = is_held,
+      of_group = group and places .. GROUP_SET .. group,
+      claimed = not (is_held or name == 'waiting' or string.find(name, '^taskstore=')),
+    }
+    return split[place]
   end
-
-  function is_held(name)
-    return string.find(name, '^limit=') or string.find(name, '^paused=') or string.find(name, '^source=')
-  end
-
-  -- Returns the key of the set of a requirement or of a reason.
-  function set_of(name) return (is_held(name) and prefix .. 'held:' or places) .. name end
-
-  -- No claim reads the sets of held tasks, of waiting tasks, and of the groups of TaskStore.
-  function is_claimed(name) return not (is_held(name) or name == 'waiting' or string.find(name, '^taskstore=')) end
 
   function queue_of(name) return string.match(name, '^queue=([^;]+)') or DEFAULT end
 
@@ -92,10 +87,10 @@ local function use_places(open)
 
   -- Removes a member from the sets that have its task. The argument `place` is the property of the task.
   function take_member(place, member)
-    local name, _, group = split_place(place)
-    drop(set_of(name), member)
-    if group then drop(places .. GROUP_SET .. group, member) end
-    touch(name)
+    local p = split_place(place)
+    drop(p.key, member)
+    if p.of_group then drop(p.of_group, member) end
+    if p.claimed then touch(p.name) end
   end
 
   local entering, leaving = {}, {} -- by place
@@ -105,13 +100,13 @@ local function use_places(open)
   function leave_place(place, id) table.insert(into(leaving, place), id) end
 
   local function leave(place, ids)
-    local name, priority = split_place(place)
+    local p = split_place(place)
     local times = scores_of(placed, ids)
     for i, id in ipairs(ids) do
-      if times[i] then take_member(place, member_of(priority, times[i], id)) end
+      if times[i] then take_member(place, member_of(p.priority, times[i], id)) end
     end
-    if is_claimed(name) then bulk('ZREM', later, ids, try) end
-    if name == 'waiting' then bulk('ZREM', unlinked, ids) end
+    if p.claimed then bulk('ZREM', later, ids, try) end
+    if p.name == 'waiting' then bulk('ZREM', unlinked, ids) end
     bulk('ZREM', placed, ids)
   end
 
@@ -130,21 +125,22 @@ local function use_places(open)
 
   -- Collects the new entries of a place, by the keys of the sets.
   local function enter(place, of, added)
-    local name, priority, group = split_place(place)
-    for i = 1, #of, 2 do put(into(added, placed), of[i], of[i + 1]) end
-    local members, due = into(added, set_of(name)), is_claimed(name) and now + SOON or INF
-    local of_group, first = group and into(added, places .. GROUP_SET .. group), #members
+    local p = split_place(place)
+    local name, in_placed, waiting = p.name, into(added, placed), into(added, later)
+    local members, due = into(added, p.key), p.claimed and now + SOON or INF
+    local of_group, first = p.of_group and into(added, p.of_group), #members
     for i = 1, #of, 2 do
       local at, id = of[i], of[i + 1]
+      put(in_placed, at, id)
       if (number(at) or 0) > due then
-        put(into(added, later), at, id)
+        put(waiting, at, id)
       else
-        local member = member_of(priority, at, id)
+        local member = member_of(p.priority, at, id)
         put(members, 0, member)
         if of_group then put(of_group, 0, member) end
       end
     end
-    if is_held(name) then
+    if p.held then
       if try('ZADD', held, 'NX', now_text, name) == 1 then wake(wakes .. 'server', 1) end
     elseif name == 'waiting' then
       for i = 2, #of, 2 do put(into(added, unlinked), now_text, of[i]) end
@@ -157,7 +153,6 @@ local function use_places(open)
   -- Updates `heads` and `first` for a requirement. These only repeat what the sets say, so if one of them has a wrong
   -- type, the script goes on.
   local function refresh(name)
-    if not is_claimed(name) then return end
     local member = try('ZRANGE', places .. name, 0, 0)[1]
     local head = member and string.sub(member, 1, 29) .. name
     local old = try('HGET', first_of, name)
@@ -175,7 +170,7 @@ local function use_places(open)
   -- Notes that tasks of a submitter enter a place, at last that of a requirement. Returns false if its tasks have too
   -- many other requirements.
   local function charge(owner, place, name)
-    if not is_claimed(name) or not string.find(owner, '^[%w._-]+$') then return true end -- no token has another name
+    if not string.find(owner, '^[%w._-]+$') then return true end -- no token has another name
     local a = accounts[owner] or { key = prefix .. 'requirements_of:' .. owner, new = {} }
     accounts[owner], a.left = a, a.left or MOST_OF_ONE - (tonumber(try('ZCARD', a.key)) or 0)
     if not a.new[name] and type(try('ZSCORE', a.key, name)) ~= 'string' then
@@ -234,7 +229,7 @@ local function use_places(open)
     for i = 1, #due, 2 do
       local f = try('HMGET', tasks .. due[i], 'state', 'place')
       ids[#ids + 1] = due[i]
-      if f[1] == 'open' and f[2] and not is_held((split_place(f[2]))) then
+      if f[1] == 'open' and f[2] and not split_place(f[2]).held then
         enter_place(f[2], text(number(due[i + 1]) or 0), due[i])
       end
     end
@@ -244,12 +239,12 @@ local function use_places(open)
   end
 
   -- Returns an error reply if a set that the place needs has a wrong type.
-  local checked, admitted = {}, {} -- names of sets without an error, and of requirements that tasks may have
+  local checked, admitted = {}, {} -- keys of sets without an error, and of requirements that tasks may have
   function wrong_place(place)
-    local name = split_place(place)
-    if checked[name] then return nil end
-    local wrong = not_sorted(set_of(name)) or not_sorted(placed) or name == 'waiting' and not_sorted(unlinked)
-    checked[name] = not wrong
+    local p = split_place(place)
+    if checked[p.key] then return nil end
+    local wrong = not_sorted(p.key) or not_sorted(placed) or p.name == 'waiting' and not_sorted(unlinked)
+    checked[p.key] = not wrong
     return wrong
   end
 
@@ -258,12 +253,13 @@ local function use_places(open)
   function no_place(given)
     local owner, place = string.match(given, '^([^\n]*)\n(.*)$')
     local behind = string.match(place, '^waiting (.*)$')
-    local name = split_place(behind or place)
+    local p = split_place(behind or place)
+    local name = p.name
     if behind then place = 'waiting' end
     local wrong = wrong_place(place)
     if wrong then return place, '!redis: ' .. wrong.err end
-    if not charge(owner, place, name) then return place, string.format('$%s %s', owner, name) end
-    if behind or admitted[name] or not is_claimed(name) then return place end
+    if p.claimed and not charge(owner, place, name) then return place, string.format('$%s %s', owner, name) end
+    if behind or admitted[name] or not p.claimed then return place end
     local busy = try('HLEN', first_of)
     admitted[name] = type(busy) ~= 'number' or busy < MOST_REQUIREMENTS or call('HEXISTS', first_of, name) == 1
     return place, not admitted[name] and '$ ' .. name or nil

@@ -13,7 +13,7 @@ function starting.use(key_of_due, returned)
   limiting.use(key_of_due)
 
   local function read_use(key)
-    local use = { first = try('ZRANGE', set_of('limit=' .. key), 0, 0)[1], ids = {}, waiting = {} }
+    local use = { first = try('ZRANGE', held .. ':limit=' .. key, 0, 0)[1], ids = {}, waiting = {} }
     use.room, use.count, use.per = limiting.room(key)
     return use
   end

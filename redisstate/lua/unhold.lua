@@ -84,11 +84,12 @@ end
 local function return_task(reason, member, set, seen)
   local id = parse_member(member)
   local f, at = try('HMGET', tasks .. id, 'state', 'place', 'group', 'queue'), try('ZSCORE', placed, id)
-  local name, priority, _, home = split_place(f[2] or '')
-  if f[1] ~= 'open' or name ~= reason or not (home and at) or member ~= member_of(priority, at, id) then
+  local p = split_place(f[2] or '')
+  local home = p.home
+  if f[1] ~= 'open' or p.name ~= reason or not (home and at) or member ~= member_of(p.priority, at, id) then
     return call('ZREM', set, member)
   end
-  local requirement = seen and split_place(home)
+  local requirement = seen and split_place(home).name
   if seen and seen[requirement] then return 0 end
   if seen then seen[requirement] = true end
   local bad = home ~= '' and wrong_place(home)
@@ -114,7 +115,7 @@ end
 -- Returns tasks that are held for a reason. Returns the time of the next check.
 local function check(reason)
   local room, next, seen = room_of(reason)
-  local set, returned, changed = set_of(reason), prefix .. 'returned:' .. reason, 0
+  local set, returned, changed = held .. ':' .. reason, prefix .. 'returned:' .. reason, 0
   local n = number_of(room, returned)
   local most = seen and MOST_TASKS or math.min(n, MOST_TASKS)
   local page, ended = most > 0 and try('ZRANGE', set, 0, most + further - 1) or {}, false
@@ -149,7 +150,7 @@ finish_places()
 if plain[1] then wake(wakes .. 'open', #plain / 2) end
 for i, next in ipairs(checks) do
   local reason = reasons[i]
-  if call('EXISTS', set_of(reason)) == 0 and not is_paused(reason) then
+  if call('EXISTS', held .. ':' .. reason) == 0 and not is_paused(reason) then
     call('ZREM', held, reason)
     call('UNLINK', prefix .. 'returned:' .. reason)
   else
