@@ -42,9 +42,9 @@ local function room_of_limit(key)
   return room, math.min(next or INF, now + RECHECK)
 end
 
--- A held source is tried a second after the hold began, then after twice as long each time, up to a minute: by a task
--- of each requirement, because some may have no workers. After ten minutes without a failure, the source is held no
--- longer, because its tasks may have gone. So it is after a leap of the clock.
+-- A held source is tried a second after the hold began, then after twice as long each time, up to a minute. After ten
+-- minutes without a failure, the source is held no longer, because its tasks may have gone. So it is after a leap of
+-- the clock.
 local function room_of_source(sha)
   local since, last, tried = string.match(call('HGET', failing, sha) or '', '^(%S+) (%S+) %d+ ?(%S*)')
   since, last = tonumber(since or ''), tonumber(last or '')
@@ -55,11 +55,10 @@ local function room_of_source(sha)
   last = math.max(last, tonumber(tried) or 0)
   local trial = last + math.min(math.max(last - since, 1), LONGEST_PAUSE)
   if trial > now then return 0, math.min(trial, now + RECHECK) end
-  return 1, now + TRIAL_CHECK, {}
+  return 1, now + TRIAL_CHECK
 end
 
--- Returns how many tasks may start as far as a reason is concerned, and the time of the next check; and for trials an
--- empty set, for the requirements of their tasks.
+-- Returns how many tasks may start as far as a reason is concerned, and the time of the next check.
 local function room_of(reason)
   local kind, name = string.match(reason, '^(%l+)=(.*)$')
   if is_paused('namespace') then return 0, now + 1 end
@@ -81,7 +80,7 @@ local function number_of(room, set)
 end
 
 -- Returns the task of a member to its place, or removes the member if it is no held task.
-local function return_task(reason, member, set, seen)
+local function return_task(reason, member, set)
   local id = parse_member(member)
   local f, at = try('HMGET', tasks .. id, 'state', 'place', 'group', 'queue'), try('ZSCORE', placed, id)
   local p = split_place(f[2] or '')
@@ -89,9 +88,6 @@ local function return_task(reason, member, set, seen)
   if f[1] ~= 'open' or p.name ~= reason or not (home and at) or member ~= member_of(p.priority, at, id) then
     return call('ZREM', set, member)
   end
-  local requirement = seen and split_place(home).name
-  if seen and seen[requirement] then return 0 end
-  if seen then seen[requirement] = true end
   local bad = home ~= '' and wrong_place(home)
   if bad then
     wrong_at = bad.err
@@ -114,23 +110,22 @@ end
 
 -- Returns tasks that are held for a reason. Returns the time of the next check.
 local function check(reason)
-  local room, next, seen = room_of(reason)
+  local room, next = room_of(reason)
   local set, returned, changed = held .. ':' .. reason, prefix .. 'returned:' .. reason, 0
   local n = number_of(room, returned)
-  local most = seen and MOST_TASKS or math.min(n, MOST_TASKS)
+  local most = math.min(n, MOST_TASKS)
   local page, ended = most > 0 and try('ZRANGE', set, 0, most + further - 1) or {}, false
   counted = {}
   for i, member in ipairs(page) do
     ended = #counted == 2 * most or i % 16 == 0 and spent(1)
     if ended then break end
-    changed = changed + return_task(reason, member, set, seen)
+    changed = changed + return_task(reason, member, set)
   end
   if room < INF and counted[1] then
     bulk('ZADD', returned, counted, try)
     try('EXPIRE', returned, LONGEST_HOLD)
   end
-  local reached = seen or #counted >= 2 * n
-  return changed > 0 and not reached and (ended or #page == most + further) and now or next
+  return changed > 0 and #counted < 2 * n and (ended or #page == most + further) and now or next
 end
 
 local reasons = call('ZRANGEBYSCORE', held, '-inf', now_text, 'LIMIT', 0, MOST_REASONS)

@@ -207,8 +207,8 @@ func TestAHoldWithoutTrialsEnds(t *testing.T) {
 	}
 }
 
-// A task that no live worker may claim keeps no other task from trying the program. Workers that could not start it
-// leave trials to others.
+// A task that no live worker may claim keeps other tasks from trying the program for 10 s. Workers that could not start
+// it leave trials to others.
 func TestTrialsOnOtherWorkers(t *testing.T) {
 	s := newSimulation(t, "a", "b", "c")
 	s.join("gone", "gpu")
@@ -227,7 +227,7 @@ func TestTrialsOnOtherWorkers(t *testing.T) {
 	key := s.store.Keys.Worker("gone")
 	expect.NoError(t, s.store.Conn.Redis.HSet(t.Context(), key, "state", presence.WorkerGone).Err())
 	var workers []string
-	for range 10 {
+	for range 20 {
 		s.second()
 		for _, name := range []string{"a", "b", "c"} {
 			s.run(name, 1, func(t *task.Task) broker.Ending {
