@@ -165,26 +165,22 @@ local function use_places(open)
 
   -- The set `requirements_of` of a submitter has the requirements of tasks that it has opened. Each counts until the
   -- time in its score, which is that of the last of these tasks, and then as long as it has due tasks.
-  local accounts, charges = {}, {} -- by submitter, and by place
+  local accounts, charges = {}, {} -- the new requirements of a call by submitter, and what each place adds
 
   -- Notes that tasks of a submitter enter a place, at last that of a requirement. Returns false if its tasks have too
   -- many other requirements.
   local function charge(owner, place, name)
     if not string.find(owner, '^[%w._-]+$') then return true end -- no token has another name
-    local a = accounts[owner] or { key = prefix .. 'requirements_of:' .. owner, new = {} }
-    accounts[owner], a.left = a, a.left or MOST_OF_ONE - (tonumber(try('ZCARD', a.key)) or 0)
-    if not a.new[name] and type(try('ZSCORE', a.key, name)) ~= 'string' then
-      if a.left < 1 and not a.idle then
-        a.idle = {}
-        for _, of in ipairs(try('ZRANGEBYSCORE', a.key, '-inf', now_text)) do
-          if try('HEXISTS', first_of, of) == 0 then table.insert(a.idle, of) end
-        end
-        a.left = a.left + #a.idle
+    local key, known = prefix .. 'requirements_of:' .. owner, into(accounts, owner)
+    local function is_full() return #known + (tonumber(try('ZCARD', key)) or 0) >= MOST_OF_ONE end
+    if not known[name] and type(try('ZSCORE', key, name)) ~= 'string' then
+      for _, of in ipairs(is_full() and try('ZRANGEBYSCORE', key, '-inf', now_text) or {}) do
+        if not known[of] and try('HEXISTS', first_of, of) == 0 then try('ZREM', key, of) end
       end
-      if a.left < 1 then return false end
-      a.new[name], a.left = true, a.left - 1
+      if is_full() then return false end
+      table.insert(known, name)
     end
-    into(charges, place)[owner .. ' ' .. name] = { of = a, name = name }
+    known[name], into(charges, place)[owner .. ' ' .. name] = true, { key = key, name = name }
     return true
   end
 
@@ -193,10 +189,8 @@ local function use_places(open)
     local last = place == 'waiting' and now + 86400 or now
     for i = 1, charges[place] and #entries or 0, 2 do last = math.max(last, number(entries[i]) or 0) end
     for _, c in pairs(charges[place] or {}) do
-      if c.of.idle then bulk('ZREM', c.of.key, c.of.idle, try) end
-      c.of.idle = nil -- some of them may enter again
-      try('ZADD', c.of.key, 'GT', text(last), c.name)
-      try('EXPIRE', c.of.key, 604800)
+      try('ZADD', c.key, 'GT', text(last), c.name)
+      try('EXPIRE', c.key, 604800)
     end
   end
 
