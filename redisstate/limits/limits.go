@@ -32,7 +32,7 @@ func (s *Limiter) writeLimit(ctx context.Context, key, limit string, keepStarts 
 	if err := task.CheckLimitKey(key); err != nil {
 		return fmt.Errorf("set a limit: %w", err)
 	}
-	keys := []string{s.Conn.Keys.Limits(), s.Conn.Keys.Held(), s.Conn.Keys.Starts(key), s.Conn.Keys.WakeServer()}
+	keys := []string{s.Conn.Keys.Limits(), s.Conn.Keys.Starts(key)}
 	reply, err := s.Conn.Run(ctx, fmt.Sprintf("set the limit of %q", key), lua.LimitSet, keys,
 		[]any{key, limit, task.MaxLimits, keepStarts}, conn.IsNumber)
 	if !conn.Unanswered(err) && conn.Number(reply) < 0 {

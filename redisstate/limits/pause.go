@@ -39,7 +39,7 @@ func (s *Limiter) setPaused(ctx context.Context, pausing, who string, what []tas
 		}
 		args = append(args, p.String())
 	}
-	keys := []string{s.Conn.Keys.Paused(), s.Conn.Keys.Held(), s.Conn.Keys.WakeOpen(), s.Conn.Keys.WakeServer()}
+	keys := []string{s.Conn.Keys.Paused(), s.Conn.Keys.WakeOpen()}
 	reply, err := s.Conn.Run(ctx, "pause or resume", lua.Pause, keys, args, conn.IsNumber)
 	if conn.Unanswered(err) {
 		return 0, err

@@ -109,7 +109,8 @@ ordering.passed = prefix .. 'passed:' .. worker .. ':'
 local in_the_way, odd = {}, {} -- overdue tasks, and entries of invalid tasks in `due`
 local changes = {} -- tasks that enter another place, or get another time: each has its id, place or nil, and time
 local trials = {} -- the reasons and the ids of claimed tasks that try a held source
-local unwanted, looked_at, left_open, left_placed = 0, 0, 0, 0 -- the last two: tasks that leave these sets
+local unwanted, looked_at = 0, 0
+local left_open, left_placed = 0, false -- how many tasks leave `open`, and whether some leave their places
 
 -- A server writes a leap of the clock to `leap` before its next heartbeat. So after a recent heartbeat, `leap` shows
 -- whether the clock has leapt. Without any heartbeat, the script has nothing to check the clock against.
@@ -164,7 +165,7 @@ end
 -- Takes the task of a source from its sets.
 local function leave(source)
   if source.place then
-    left_placed = left_placed + 1
+    left_placed = true
     take_member(source.place, source.member)
     drop(placed, source.id)
   else
@@ -215,15 +216,11 @@ local function start(source, trial)
     wanted, ordering.more = #ids, true
     return
   end
-  if key ~= '' and not starting.may_start(key, source.member) then
-    starting.wait(key, id)
-    return hold(source, 'limit=' .. key)
-  end
+  if key ~= '' and not starting.starts(key, source.member, id) then return hold(source, 'limit=' .. key) end
   f[PLACE] = nil
   choose(id, f, source.end_before, source.timeout)
   fitting.take(source.request)
   if trial then put(trials, trial, id) end
-  if key ~= '' then starting.start(key, id) end
   leave(source)
 end
 
@@ -284,7 +281,7 @@ for i, queue in ipairs(queues) do
   for k = before_queue + 1, #ids do chosen[k].queue = queue end
 end
 
-wrong = (left_placed + #changes > 0 and not_sorted(placed)) or write_lists()
+wrong = ((left_placed or changes[1]) and not_sorted(placed)) or write_lists()
 if wrong then return wrong end
 
 for _, c in ipairs(changes) do

@@ -13,7 +13,7 @@ local limiting = {}
 function limiting.use(key_of_due)
   local prefix = string.sub(key_of_due, 1, -1 - #'due')
   local begun, ended = {}, {} -- ids of tasks, by their limit key
-  limiting.running, limiting.starts, limiting.held = prefix .. 'limited:', prefix .. 'starts:', prefix .. 'held'
+  limiting.running, limiting.starts, limiting.prefix = prefix .. 'limited:', prefix .. 'starts:', prefix
 
   -- Reads a limit, such as 'at_most=4 rate=10/1.000000'. Returns the largest number of running tasks, and the number
   -- and the time of the rate, or nil. If the text is no limit, nothing may run.
@@ -53,11 +53,6 @@ function limiting.use(key_of_due)
 
   function limiting.count(key, id, runs) table.insert(into(runs and begun or ended, key), id) end
 
-  -- Makes a key due if it has waiting tasks, and wakes the server.
-  function limiting.check_now(key)
-    if try('ZADD', limiting.held, 'XX', 'CH', now_text, 'limit=' .. key) == 1 then wake(prefix .. 'wake:server', 1) end
-  end
-
   -- The script has already written the other data of the call. So if a key has a wrong type, the script goes on.
   function limiting.finish()
     for key, ids in pairs(begun) do
@@ -67,7 +62,7 @@ function limiting.use(key_of_due)
     end
     for key, ids in pairs(ended) do
       bulk('ZREM', limiting.running .. key, ids, try)
-      limiting.check_now(key)
+      check_held(prefix, 'limit=' .. key)
     end
   end
 end

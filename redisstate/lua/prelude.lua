@@ -108,5 +108,10 @@ local function wake(key, tokens)
   if there == 0 then call('EXPIRE', key, 3600) end
 end
 
+-- Makes the server check the tasks that are held for a reason, if there are any.
+local function check_held(prefix, reason)
+  if redis.pcall('ZADD', prefix .. 'held', 'XX', 'CH', now_text, reason) == 1 then wake(prefix .. 'wake:server', 1) end
+end
+
 -- All ids are below this number, so that a score in an index can hold both a state and an id.
 local IDS_END = 1099511627776

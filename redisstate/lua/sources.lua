@@ -11,11 +11,8 @@ function sources.name_of(program, source) return redis.sha1hex((program or '') .
 
 -- Notes that a source has started: it fails no longer, and the server returns its tasks.
 function sources.start(prefix, sha)
-  local paused, held = prefix .. 'paused', prefix .. 'held'
   redis.pcall('HDEL', prefix .. 'failing', sha)
-  if redis.pcall('HDEL', paused, 'source=' .. sha) ~= 1 then return end
-  redis.pcall('ZADD', held, 'XX', now_text, 'source=' .. sha)
-  wake(prefix .. 'wake:server', 1)
+  if redis.pcall('HDEL', prefix .. 'paused', 'source=' .. sha) == 1 then check_held(prefix, 'source=' .. sha) end
 end
 
 -- Notes that a task tries a source that is held for a reason. The next trial comes later.
