@@ -23,29 +23,26 @@ type Keeping struct {
 // Kept returns for which tasks the given workers are kept.
 func (s *Store) Kept(ctx context.Context, workers []string) (all []Keeping, err error) {
 	const what = "read for which tasks workers are kept"
-	names, err := conn.AskEach(ctx, s.Conn, what, workers, func(p redis.Pipeliner, worker string) *redis.StringCmd {
-		return p.Get(ctx, s.Keys.KeptBy(worker))
+	entries, err := conn.Ask(ctx, s.Conn, what, func(r redis.Cmdable) *redis.MapStringStringCmd {
+		return r.HGetAll(ctx, s.Keys.Kept())
 	})
 	if err != nil {
 		return nil, err
 	}
-	for i, worker := range workers {
-		name := names[i].Val()
-		if name == "" {
-			continue
-		}
-		var holder *redis.StringCmd
+	for name, entry := range entries {
 		var first *redis.StringSliceCmd
 		var plain *redis.ZSliceCmd
 		var clock *redis.TimeCmd
 		err := s.Conn.Pipeline(ctx, what, func(p redis.Pipeliner) {
-			holder, clock = p.Get(ctx, s.Keys.Kept(name)), p.Time(ctx)
 			first, plain = p.ZRange(ctx, s.Keys.OpenSet(name), 0, 0), p.ZRangeWithScores(ctx, s.Keys.List(task.Open), 0, 0)
+			clock = p.Time(ctx)
 		})
 		if err != nil {
 			return nil, err
 		}
-		since, by, _ := strings.Cut(holder.Val(), " ")
+		since, rest, _ := strings.Cut(entry, " ")
+		till, by, _ := strings.Cut(rest, " ")
+		end, _ := task.ParseTime(till)
 		members := first.Val()
 		for _, z := range plain.Val() { // the due tasks without a place have the plain requirement, and no priority
 			id, _ := z.Member.(string)
@@ -53,11 +50,12 @@ func (s *Store) Kept(ctx context.Context, workers []string) (all []Keeping, err 
 				members = append(members, limits.Member(0, at, 0)+id)
 			}
 		}
-		if by == worker && len(members) > 0 {
-			k := Keeping{Worker: worker, Task: limits.IDsOf([]string{slices.Min(members)})[0]}
+		if end > task.At(clock.Val()) && slices.Contains(workers, by) && len(members) > 0 {
+			k := Keeping{Worker: by, Task: limits.IDsOf([]string{slices.Min(members)})[0]}
 			k.Since, _ = task.ParseTime(since)
 			all = append(all, k)
 		}
 	}
+	slices.SortFunc(all, func(a, b Keeping) int { return strings.Compare(a.Worker, b.Worker) })
 	return all, nil
 }

@@ -1,6 +1,8 @@
 package redisstate_test
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/tdf-framework/tdf/internal/class"
@@ -62,7 +64,7 @@ func TestKeptWorkerIsReleased(t *testing.T) {
 		minuteLater(t, s)
 		expect.Len(t, keptWorker(t, s, "a", "cpus=2").Claims, 0)
 		expect.Equal(t, requests(keptWorker(t, s, "b", "cpus=2")), []string{"cpus=1"})
-		expect.NoError(t, s.Conn.Redis.Del(t.Context(), s.Keys.Kept("resources=cpus:80000")).Err())
+		expect.NoError(t, s.Conn.Redis.Del(t.Context(), s.Keys.Kept()).Err())
 		expect.Len(t, keptWorker(t, s, "b", "cpus=2").Claims, 0, "a has not claimed for a minute")
 		expect.Equal(t, claimedIDs(keptWorker(t, s, "c", "cpus=8")), []int64{big})
 		expect.True(t, keptWorker(t, s, "b", "cpus=2").More, "b may serve its other queues now")
@@ -136,7 +138,7 @@ func TestUnsuitableTaskKeepsNoWorker(t *testing.T) {
 			expect.Equal(t, requests(keptWorker(t, s, "a", "cpus=2")), []string{"cpus=1"})
 			minuteLater(t, s)
 		}
-		expect.Equal(t, expect.Result(s.Conn.Redis.Exists(t.Context(), s.Keys.KeptBy("a")).Result()).Value(t), 0)
+		expect.Equal(t, expect.Result(s.Conn.Redis.Exists(t.Context(), s.Keys.Kept()).Result()).Value(t), 0)
 	})
 }
 
@@ -185,15 +187,14 @@ func TestPlainTaskKeepsAWorker(t *testing.T) {
 // Foreign values of the keys do no harm.
 func TestForeignKeepings(t *testing.T) {
 	onEach(t, func(t *testing.T, s *redisstate.Store) {
-		for _, text := range []string{"", "x", "1 b", "nan a"} {
+		for _, text := range []string{"", "x", "1 b", "nan 1 b", "1 nan b", "1 9e99 b"} {
 			big := mustOpen(t, s, asking(t, "cpus=8"))[0]
 			id := mustOpen(t, s, asking(t, "cpus=1"))
-			must(t, s.Conn.Redis.MSet(t.Context(), s.Keys.Kept("resources=cpus:80000"), text, s.Keys.KeptBy("b"), "resources=cpus:80000").Err())
+			must(t, s.Conn.Redis.HSet(t.Context(), s.Keys.Kept(), "resources=cpus:80000", text).Err())
 			expect.Equal(t, claimedIDs(keptWorker(t, s, "b", "cpus=2")), id, text)
 			mustMove(t, s, big, rules.Cancel)
 		}
-		must(t, s.Conn.Redis.Del(t.Context(), s.Keys.KeptBy("a")).Err())
-		must(t, s.Conn.Redis.HSet(t.Context(), s.Keys.KeptBy("a"), "not", "a string").Err())
+		must(t, s.Conn.Redis.Set(t.Context(), s.Keys.Kept(), "not a hash", 0).Err())
 		id := mustOpen(t, s, asking(t, "cpus=1"))
 		expect.Equal(t, claimedIDs(keptWorker(t, s, "a", "cpus=2")), id)
 	})
@@ -206,14 +207,15 @@ func TestKeptForAnHour(t *testing.T) {
 		small(t, s, 9)
 		minuteLater(t, s)
 		expect.True(t, keptWorker(t, s, "a", "cpus=2").Kept)
-		key := s.Keys.Kept("resources=cpus:80000")
-		must(t, s.Conn.Redis.Set(t.Context(), key, clockOf(t, s).Add(-3601).String()+" a", 0).Err())
+		now, name := clockOf(t, s), "resources=cpus:80000"
+		must(t, s.Conn.Redis.HSet(t.Context(), s.Keys.Kept(), name, fmt.Sprint(now.Add(-3601), " ", now.Add(60), " a")).Err())
 		c := keptWorker(t, s, "a", "cpus=2")
 		expect.Len(t, c.Claims, 0)
 		expect.True(t, c.More, "the next claim gets the other tasks")
 		for _, worker := range []string{"a", "b"} {
 			expect.Equal(t, requests(keptWorker(t, s, worker, "cpus=2")), []string{"cpus=1"}, worker)
 		}
-		expect.Compare(t, s.Conn.Redis.TTL(t.Context(), key).Val().Seconds(), ">", 500)
+		rests := strings.Fields(s.Conn.Redis.HGet(t.Context(), s.Keys.Kept(), name).Val())
+		expect.Compare(t, rests[1], ">", now.Add(500).String())
 	})
 }

@@ -127,7 +127,7 @@ func TestKeptWorkerWaitsForItsTask(t *testing.T) {
 	w.executed(w.open("small", forHandler("p"), asking("cpus=1"))) // its claim met the big task, which does not fit
 	redistest.Age(t, w.client(), w.store.Keys.Key(""), 61)
 	late := w.open("late", forHandler("p"), asking("cpus=1"))
-	eventually(t, "the worker is kept", func() bool { return w.client().Exists(t.Context(), w.store.Keys.KeptBy("w1")).Val() == 1 })
+	eventually(t, "the worker is kept", func() bool { return w.client().HLen(t.Context(), w.store.Keys.Kept()).Val() == 1 })
 	expect.Equal(t, w.task(late).State, tdf.Open)
 	close(release)
 	w.executed(big)

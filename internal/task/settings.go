@@ -150,8 +150,8 @@ func (*TasksLimitError) Code() Code { return CodeFull }
 // the namespace P.
 var namespaceParts = []string{
 	"activity", "calls", "claims", "counted", "dashboard_at", "definitions", "dependents", "follow", "group",
-	"group_dependents", "heads", "held", "history", "kept", "kept_by", "limited", "login", "open", "passed", "program",
-	"queue", "requirements_of", "returned", "serves", "sessions", "started", "starts", "task", "updates", "wake", "worker",
+	"group_dependents", "heads", "held", "history", "limited", "login", "open", "passed", "program", "queue",
+	"requirements_of", "returned", "serves", "sessions", "started", "starts", "task", "updates", "wake", "worker",
 	"worker_id",
 }
 

@@ -53,8 +53,7 @@ func (k Names) RequirementsOf(o string) string { return k.Key("requirements_of:"
 func (k Names) First() string                  { return k.Key("first") }
 func (k Names) Held() string                   { return k.Key("held") }
 func (k Names) Failing() string                { return k.Key("failing") }
-func (k Names) Kept(requirement string) string { return k.Key("kept:" + requirement) }
-func (k Names) KeptBy(worker string) string    { return k.Key("kept_by:" + worker) }
+func (k Names) Kept() string                   { return k.Key("kept") }
 
 // Task returns the key of the hash of one task.
 func (k Names) Task(id int64) string { return k.TaskPrefix() + strconv.FormatInt(id, 10) }
@@ -177,7 +176,7 @@ func (k Names) Kinds() map[string]string {
 		k.Confirmed(): "string",
 		k.Leap():      "hash", k.Unique(): "hash", k.Settings(): "hash",
 		k.Groups(): "hash", k.GroupNames(): "zset", k.QueueNames(): "zset", k.Pipelines(): "hash", k.Periodic(): "hash",
-		k.Requirements(): "zset", k.First(): "hash", k.Later(): "zset", k.Held(): "zset",
+		k.Requirements(): "zset", k.First(): "hash", k.Later(): "zset", k.Held(): "zset", k.Kept(): "hash",
 		k.Paused(): "hash", k.Unlinked(): "zset", k.Ended(): "zset",
 		k.AwaitedGroups(): "zset",
 		k.Limits():        "hash",

@@ -1,9 +1,9 @@
 -- kept: common code of claims. It keeps a worker for a task that does not fit in what the worker has free, so that
 -- smaller tasks do not keep the task waiting for ever (docs/resources.md, "No task starves").
 --
--- The key `kept:REQUIREMENT` has the time since which a worker is kept, and the worker; `kept_by:WORKER` has the
--- requirement. Both expire unless a claim meets the blocked task again. After KEPT_AT_MOST seconds, no worker is kept
--- for the requirement for RESTS_FOR seconds.
+-- The hash `kept` has for a requirement the time since which a worker is kept, the time until which the entry counts
+-- unless a claim meets the blocked task again, and the worker. After KEPT_AT_MOST seconds, the entry names no worker,
+-- so that none is kept for the requirement for RESTS_FOR seconds.
 
 local kept = { on = false } -- whether the worker is kept for a task that the claim has met
 
@@ -11,18 +11,17 @@ local kept = { on = false } -- whether the worker is kept for a task that the cl
 -- run a task, and one that returns what the tasks of a requirement ask for.
 function kept.use(prefix, worker, may_run, request_of)
   local DUE_FOR, KEPT_FOR, KEPT_AT_MOST, RESTS_FOR, CLAIMS_AFTER, LOOKED_AT = 60, 60, 3600, 600, 2, 4
-  local mine, looked_at, decided = prefix .. 'kept_by:' .. worker, 0, false
+  local key, looked_at, decided = prefix .. 'kept', 0, false
   local over = false -- whether the worker need not be kept any more for its requirement
 
-  local function text_at(key)
-    local value = try('GET', key)
-    return type(value) == 'string' and value or nil
-  end
-
-  local name, since = text_at(mine), now_text
-  if name then
-    local from, holder = string.match(text_at(prefix .. 'kept:' .. name) or '', '^(%S+) (.*)$')
-    if holder == worker then since = from else name = nil end
+  local present, past, name, since = {}, {}, nil, now_text -- requirements whose entries count, and others
+  local all = try('HGETALL', key)
+  for i = 1, #all, 2 do
+    local of, from, till, holder = all[i], string.match(all[i + 1], '^(%S+) (%S+) (.*)$')
+    local left = (tonumber(till or '') or 0) - now
+    present[of] = left > 0 and left <= RESTS_FOR
+    if not present[of] then table.insert(past, of) end
+    if present[of] and holder == worker then name, since = of, from end
   end
 
   -- Keeps back what the task takes, in the queues other than its own, and in its own queue once the claim has met it.
@@ -44,7 +43,7 @@ function kept.use(prefix, worker, may_run, request_of)
       if id == of then id = parse_member(try('ZRANGE', places .. of, 0, 0)[1] or '') end -- it is an entry of `heads`
       if looked_at > LOOKED_AT or not may_run(id) then return end
       decided = true
-      if text_at(prefix .. 'kept:' .. of) then return end
+      if present[of] then return end
     end
     kept.on, name = true, of
     fitting.hold(request)
@@ -56,18 +55,17 @@ function kept.use(prefix, worker, may_run, request_of)
 
   -- Returns whether the worker is no longer kept for a task, so that it may claim others.
   function kept.finish()
+    bulk('HDEL', key, past, try)
     if kept.on and now - (tonumber(since) or 0) <= KEPT_AT_MOST then
-      try('SET', prefix .. 'kept:' .. name, since .. ' ' .. worker, 'EX', KEPT_FOR)
-      try('SET', mine, name, 'EX', KEPT_FOR)
+      try('HSET', key, name, string.format('%s %.6f %s', since, now + KEPT_FOR, worker))
       return false
     elseif kept.on then -- a round here may never end
-      try('SET', prefix .. 'kept:' .. name, now_text .. ' ', 'EX', RESTS_FOR)
+      try('HSET', key, name, string.format('%s %.6f ', now_text, now + RESTS_FOR))
     elseif not name or not over and has_due_tasks() then
       return false
     else
-      try('DEL', prefix .. 'kept:' .. name)
+      try('HDEL', key, name)
     end
-    try('DEL', mine)
     kept.on = false
     return true
   end
