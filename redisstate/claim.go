@@ -185,8 +185,7 @@ func (s *Store) claim(ctx context.Context, r ClaimParams) (ClaimResult, []int64,
 func (s *Store) claimKeys(offer *class.Offer) []string {
 	return []string{
 		s.Keys.Calls(s.Conn.Boot()), s.Keys.Due(), s.Keys.List(task.Running),
-		s.Keys.Servers(), s.Keys.Leap(),
-		s.Keys.List(task.Open), s.Keys.WakeOpen(), s.Keys.Paused(), s.Keys.Workers(), s.servesKey(offer),
+		s.Keys.Servers(), s.Keys.List(task.Open), s.Keys.WakeOpen(), s.Keys.Paused(), s.Keys.Workers(), s.servesKey(offer),
 	}
 }
 
@@ -325,10 +324,20 @@ func readClaim(worker string, parts []any, now task.Time, h task.Hash) Claim {
 	return Claim{Task: t, ID: r.Claim, Invalid: invalid}
 }
 
-// expireOverdue reads the tasks, and expires each task that must not be open any more.
+// expireOverdue reads the tasks, and expires each task that must not be open any more. If the clock may have leapt, the
+// server decides. It writes a leap before its next heartbeat, so its heartbeat is read first. In a namespace that never
+// had a server, nothing says whether the clock is right.
 func (s *Store) expireOverdue(ctx context.Context, worker string, ids []int64, now task.Time) (cleared []rules.Move,
 	err error,
 ) {
+	server, err := s.Presence.LastServerHeartbeat(ctx)
+	if err != nil || server > 0 && max(now.Sub(server), server.Sub(now)) >= rules.ServerAbsence {
+		return nil, err
+	}
+	grace, err := s.Presence.Grace(ctx)
+	if err != nil || now < grace.Open {
+		return nil, err
+	}
 	seen, err := s.Read(ctx, ids, Want{Fields: Rules})
 	if err != nil {
 		return nil, err

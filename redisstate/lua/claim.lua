@@ -5,8 +5,8 @@
 --
 -- Callers: redisstate/claimcall.go, and redisstate/turn.go, which sends it together with move.lua
 --
--- KEYS: calls of this client, due, running, servers, leap, open, wake list of open, paused, workers, and the hash of
--- what the worker serves
+-- KEYS: calls of this client, due, running, servers, open, wake list of open, paused, workers, and the hash of what the
+-- worker serves
 --
 -- ARGV; a number is the index of the first argument in its line:
 --  1. call slot, sequence number, prefixes of the keys of tasks and of groups
@@ -38,12 +38,12 @@
 --
 -- If element 8 is not empty, or element 9 without argument 16, the script has claimed nothing.
 --
--- A task is overdue when its end_before or its claim_before is past; the client decides about it. The server decides
--- about invalid tasks, which the script delays. It makes tasks wait that may not start because of a limit, a pause or a
--- held source. A repeated call returns the same tasks as the first call.
+-- A task is overdue when its end_before or its claim_before is past. The claim passes it, and the client decides about
+-- it. The server decides about invalid tasks, which the script delays. It makes tasks wait that may not start because of
+-- a limit, a pause or a held source. A repeated call returns the same tasks as the first call.
 
 local plain, anyway = ARGV[13] == '1', ARGV[16]
-local MOST_LOOKED_AT, MOST_IN_THE_WAY = 1000, 300
+local MOST_LOOKED_AT = 1000
 local FOR_OTHERS, TRIES_FOR = 3, 10 -- seconds
 local prefix = string.sub(open, 1, -1 - #'open')
 local returned = prefix .. 'returned:'
@@ -84,7 +84,7 @@ if wrong then return wrong end
 
 use_places(open)
 local last = try('ZREVRANGE', requirements, 0, 0, 'WITHSCORES')[2]
-local upto = last and call('HGET', KEYS[10], 'upto') or '0'
+local upto = last and call('HGET', KEYS[9], 'upto') or '0'
 local newer = last and (tonumber(upto) or 0) < tonumber(last)
 if newer and anyway ~= '1' then return answer({ [5] = '1', [9] = upto }) end
 
@@ -103,7 +103,7 @@ if changed[1] then return answer({ [8] = changed }) end
 local n_placed = ARGV[14] ~= '0' and try('ZCARD', placed) -- an error reply if the key is not a sorted set
 prefetch(size + (tonumber(n_placed) or 0))
 starting.use(due, returned)
-ordering.use(open, wanted, KEYS[10], tonumber(ARGV[15]), group, plain)
+ordering.use(open, wanted, KEYS[9], tonumber(ARGV[15]), group, plain)
 ordering.passed = prefix .. 'passed:' .. worker .. ':'
 
 local in_the_way, odd = {}, {} -- overdue tasks, and entries of invalid tasks in `due`
@@ -111,21 +111,6 @@ local changes = {} -- tasks that enter another place, or get another time: each 
 local trials = {} -- the reasons and the ids of claimed tasks that try a held source
 local unwanted, looked_at = 0, 0
 local left_open, left_placed = 0, false -- how many tasks leave `open`, and whether some leave their places
-
--- A server writes a leap of the clock to `leap` before its next heartbeat. So after a recent heartbeat, `leap` shows
--- whether the clock has leapt. Without any heartbeat, the script has nothing to check the clock against.
-local function last_heartbeat()
-  local heartbeat = try('ZREVRANGE', KEYS[4], 0, 0, 'WITHSCORES')[2]
-  return heartbeat, math.abs(now - (score_of(heartbeat or '0') or 0)) >= tonumber(ARGV[12])
-end
-
--- Returns whether the script may trust the clock when it decides that a task is overdue; otherwise the server decides.
-local function trusted()
-  local heartbeat, absent = last_heartbeat()
-  local till = try('HGET', KEYS[5], 'until')
-  local over = type(till) ~= 'string' or now >= (number(till, 0) or 0)
-  return not heartbeat or over and not absent
-end
 
 -- Each line of the property not_on is the name of a worker, and behind a tab the time until which it counts, or none.
 local function not_here(names)
@@ -135,9 +120,9 @@ local function not_here(names)
   end
 end
 
-local pausing, pauses = call('EXISTS', KEYS[8]) == 1, {}
+local pausing, pauses = call('EXISTS', KEYS[7]) == 1, {}
 local function is_paused(name)
-  if pausing and pauses[name] == nil then pauses[name] = call('HEXISTS', KEYS[8], name) == 1 end
+  if pausing and pauses[name] == nil then pauses[name] = call('HEXISTS', KEYS[7], name) == 1 end
   return pausing and pauses[name]
 end
 
@@ -237,9 +222,8 @@ local function consider(source)
     put(odd, now_text, source.id)
     return put_off(source, now + 5)
   elseif math.min(source.end_before, source.place and number(f[CLAIM_BEFORE], INF) or INF) <= now then
-    if not trusted() then return true end
     in_the_way[#in_the_way + 1] = source.id
-    return false
+    return true
   elseif source.start_after > now then
     return put_off(source, source.start_after)
   end
@@ -249,13 +233,11 @@ local function consider(source)
   return start(source, trial)
 end
 
-local function full() return bytes <= 0 or #in_the_way >= MOST_IN_THE_WAY end
-
 local function look_through()
   while #ids < wanted do
     local source = ordering.next()
     if not source then return end
-    if full() or looked_at >= MOST_LOOKED_AT or looked_at % 16 == 15 and spent(1) then
+    if bytes <= 0 or looked_at >= MOST_LOOKED_AT or looked_at % 16 == 15 and spent(1) then
       ordering.more = true
       return
     end
@@ -271,7 +253,7 @@ local claimed = {}
 for i, queue in ipairs(queues) do
   local before_queue = #ids
   local is_open = not (is_paused('namespace') or is_paused('queue=' .. queue))
-  if is_open and #ids < wanted and not full() and not ordering.more then
+  if is_open and #ids < wanted and bytes > 0 and not ordering.more then
     if fitting.plain then kept.enter(queue) end
     ordering.begin(queue)
     look_through()
@@ -307,11 +289,12 @@ if fitting.plain then
 end
 
 local leaves_some = #ids + unwanted > 0 or kept.on -- other workers may want what this one leaves
-if leaves_some and plain and size > left_open then wake(KEYS[7], 1) end
+if leaves_some and plain and size > left_open then wake(KEYS[6], 1) end
 ordering.finish(leaves_some)
 
 remember(table.concat(ids, ' '))
-if #ids < wanted and select(2, last_heartbeat()) then -- otherwise a server moves tasks of `later`, and wakes workers
+local heartbeat = score_of(#ids < wanted and try('ZREVRANGE', KEYS[4], 0, 0, 'WITHSCORES')[2] or '0') or 0
+if #ids < wanted and math.abs(now - heartbeat) >= ARGV[12] + 0 then -- no server moves tasks of `later`
   local coming = try('ZRANGE', later, 0, 0, 'WITHSCORES')[2]
   ordering.next_due = math.min(ordering.next_due, coming and number(coming) or INF)
 end

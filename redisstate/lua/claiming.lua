@@ -1,6 +1,6 @@
 -- claiming: common code of claims. It reads the first arguments, and hands out the tasks that claim.lua chooses.
 
-local due, running, open = KEYS[2], KEYS[3], KEYS[6]
+local due, running, open = KEYS[2], KEYS[3], KEYS[5]
 local tasks, groups, code, worker = unpack(ARGV, 3, 6)
 local wanted, lease, random, margin = ARGV[7] + 0, ARGV[8], ARGV[9], ARGV[11]
 local LOG, INPUT, NOT_ON, SOURCE, META, BLOBS = 7, 9, 10, 11, 12, 13 -- indexes of properties
@@ -16,7 +16,7 @@ local needed = wanted
 local function prefetch(n_open)
   local most = ARGV[14] + 0
   if most == 0 then return end
-  local live = redis.pcall('ZCOUNT', KEYS[9], now - 300, '+inf') -- an error reply if the key is not a sorted set
+  local live = redis.pcall('ZCOUNT', KEYS[8], now - 300, '+inf') -- an error reply if the key is not a sorted set
   local share = (n_open - needed) / (2 * math.max(type(live) == 'number' and live or 1, 1))
   wanted = needed + math.max(0, math.floor(math.min(most, share)))
 end
