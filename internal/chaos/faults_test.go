@@ -126,7 +126,7 @@ func stopOne(of func(*world) []*process) func(*world) (string, func()) {
 func (w *world) callsOf(p *process) []*lua.Script {
 	switch {
 	case slices.Contains(w.servers, p):
-		return []*lua.Script{lua.Unhold, lua.Later} // in each round; most moves are those of workers
+		return []*lua.Script{lua.Unhold} // in each round; most moves are those of workers
 	case slices.Contains(w.workers, p):
 		return []*lua.Script{lua.Claim, lua.Move, lua.Heartbeat}
 	}

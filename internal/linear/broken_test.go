@@ -125,7 +125,7 @@ func build(t *testing.T, changes []change) {
 		source[c.file] = strings.Replace(source[c.file], c.old, c.now, 1)
 	}
 	for _, x := range []*lua.Script{
-		lua.Open, lua.Claim, lua.Renew, lua.Move, lua.Transact, lua.TransactOpening, lua.Unhold, lua.Later,
+		lua.Open, lua.Claim, lua.Renew, lua.Move, lua.Transact, lua.TransactOpening, lua.Unhold,
 	} {
 		text := x.Source()
 		for _, file := range append(strings.Fields(x.After), x.Name) {

@@ -9,9 +9,10 @@ import (
 	"github.com/tdf-framework/tdf/redisstate/lua"
 )
 
-// ReturnHeld returns held tasks to their queues, as far as their reasons allow it now (docs/lifecycle.md, "Limits per
-// key"). It returns their number, and reports whether more may return at once. If only some tasks cannot return,
-// because another program has damaged their place, ReturnHeld returns the others, and an error.
+// ReturnHeld makes tasks claimable whose time has come, and returns held tasks to their queues, as far as their reasons
+// allow it now (docs/lifecycle.md, "Limits per key"). It returns the number of held tasks, and reports whether more may
+// return at once. If only some tasks cannot return, because another program has damaged their place, ReturnHeld returns
+// the others, and an error.
 func (s *Limiter) ReturnHeld(ctx context.Context) (n int, more bool, err error) {
 	const doing = "return held tasks"
 	keys := []string{s.Conn.Keys.List(task.Open), s.Conn.Keys.Due(), s.Conn.Keys.Paused(), s.Conn.Keys.Failing()}
@@ -25,14 +26,4 @@ func (s *Limiter) ReturnHeld(ctx context.Context) (n int, more bool, err error) 
 		err = conn.Failed(doing, errors.New(wrong))
 	}
 	return conn.Number(answer[0]), conn.Text(answer[1]) == "1", err
-}
-
-// movedAtOnce is how many tasks MoveLater moves.
-const movedAtOnce = 1000
-
-// MoveLater makes tasks claimable whose time has come, and reports whether there are more of them.
-func (s *Limiter) MoveLater(ctx context.Context) (more bool, err error) {
-	reply, err := s.Conn.Run(ctx, "make tasks claimable whose time has come", lua.Later,
-		[]string{s.Conn.Keys.List(task.Open)}, []any{s.Conn.Keys.TaskPrefix(), movedAtOnce}, conn.IsNumber)
-	return conn.Number(reply) == movedAtOnce, err
 }

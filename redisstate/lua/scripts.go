@@ -40,7 +40,6 @@ var (
 	Unhold = declare(Script{
 		Name: "unhold", Full: Runs, Unconfirmed: true, After: "prelude sources values places limiting",
 	})
-	Later     = declare(Script{Name: "later", After: "prelude values places", Full: Runs, Unconfirmed: true})
 	LimitSet  = declare(Script{Name: "limitset", After: "prelude values", Full: Runs})
 	TokenSet  = declare(Script{Name: "tokenset", After: "prelude values", Full: Runs})
 	Fault     = declare(Script{Name: "fault", After: "prelude sources values", Full: Runs, Unconfirmed: true})

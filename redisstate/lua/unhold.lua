@@ -1,21 +1,23 @@
--- unhold: returns held tasks to the places from which claims have taken them, as far as their reasons allow it now
--- (docs/lifecycle.md, "Limits per key", "Pausing" and "Held programs"). The tasks keep their times and their order. The
--- server calls it when a check in the set `held` is due.
+-- unhold: moves tasks that have become due to the sets from which workers claim them, and returns held tasks to the
+-- places from which claims have taken them, as far as their reasons allow it now (docs/lifecycle.md, "Limits per key",
+-- "Pausing" and "Held programs"). The tasks keep their times and their order. The server calls it when a check in the
+-- set `held`, or a task in the set `later`, is due.
 --
 -- KEYS: open, due, paused, failing
 -- ARGV: the prefix of the keys of tasks
 --
--- Returns the number of returned tasks; '1' if more checks are due, or ''; and an error text or ''. If a set has a
--- wrong type, its tasks stay held, and the text names the set. If another key has a wrong type, the script writes
--- nothing and returns the error WRONGTYPE.
+-- Returns the number of returned tasks; '1' if more is due, or ''; and an error text or ''. If a set has a wrong type,
+-- its tasks stay held, and the text names the set. If another key has a wrong type, the script returns no held task,
+-- and the error WRONGTYPE.
 
 local open, due, paused, failing = unpack(KEYS)
 local tasks, prefix = ARGV[1], string.sub(open, 1, -1 - #'open')
-local MOST_REASONS, MOST_TASKS, MOST_CHECKED = 50, 500, 32 -- bounds of the work of a call
+local MOST_DUE, MOST_REASONS, MOST_TASKS, MOST_CHECKED = 1000, 50, 500, 32 -- bounds of the work of a call
 local RECHECK, LAST_CHECK, TRIAL_CHECK, PATIENCE = 10, 11, 5, 10 -- seconds
 local LONGEST_PAUSE, LONGEST_HOLD = 60, 600 -- seconds
 use_places(open)
 limiting.use(due)
+local n_due = promote(MOST_DUE, tasks)
 
 local wrong = not_sorted(open) or not_sorted(held) or not_sorted(placed) or not_hash(paused) or not_hash(failing)
 if wrong then return wrong end
@@ -132,7 +134,7 @@ local reasons = call('ZRANGEBYSCORE', held, '-inf', now_text, 'LIMIT', 0, MOST_R
 if not reasons[1] then -- after the clock was set back, checks may lie too far in the future
   reasons = call('ZRANGEBYSCORE', held, text(now + LAST_CHECK), '+inf', 'LIMIT', 0, MOST_REASONS)
 end
-local checks, more = {}, #reasons == MOST_REASONS
+local checks, more = {}, n_due == MOST_DUE or #reasons == MOST_REASONS
 for i, reason in ipairs(reasons) do
   if i > 1 and (n_returned >= MOST_TASKS or spent(1)) then
     more = true
