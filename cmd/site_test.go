@@ -17,6 +17,7 @@ import (
 	"github.com/tdf-framework/tdf/internal/redistest"
 	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate"
+	"github.com/tdf-framework/tdf/redisstate/audit"
 )
 
 // A site is a namespace in Redis, and a working directory for its workers.
@@ -170,7 +171,7 @@ func (s *site) nothingRemains() {
 	for _, pid := range s.pids() {
 		expect.True(s, !s.alive(pid), "process", pid, "still runs")
 	}
-	expect.Len(s, expect.Result(s.store.Check(s.Context())).Value(s), 0)
+	expect.Len(s, expect.Result(audit.Of(s.store).Check(s.Context())).Value(s), 0)
 }
 
 func (p *process) kill() {

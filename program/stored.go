@@ -11,6 +11,7 @@ import (
 	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/manager"
 	"github.com/tdf-framework/tdf/redisstate"
+	"github.com/tdf-framework/tdf/redisstate/walk"
 )
 
 func storeOf(m *manager.Manager) *redisstate.Store { return managing.Of(m).Store }
@@ -162,7 +163,7 @@ func remove(ctx context.Context, s *redisstate.Store, sha256 []string) (left []s
 	if err != nil {
 		return sha256, err
 	}
-	last, err := s.LastID(ctx)
+	last, err := walk.LastID(ctx, s.Conn)
 	if err != nil {
 		return sha256, err
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/tdf-framework/tdf/internal/rules"
 	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate"
+	"github.com/tdf-framework/tdf/redisstate/audit"
 	"github.com/tdf-framework/tdf/redisstate/counts"
 	"github.com/tdf-framework/tdf/redisstate/lua"
 )
@@ -72,11 +73,11 @@ func TestCheckFindsAndRepairRepairs(t *testing.T) {
 		}, task.Failed, ""},
 	} {
 		id := c.breakIt()
-		findings := expect.Result(s.Check(ctx)).Value(t)
+		findings := expect.Result(audit.Of(s).Check(ctx)).Value(t)
 		expect.MustLen(t, findings, 1, c.problem)
 		expect.MustEqual(t, findings[0].ID, id, c.problem)
 		expect.MustTrue(t, strings.HasPrefix(findings[0].Problem, c.problem), c.problem, "findings", findings)
-		expect.Result(s.Repair(ctx, "repair", findings)).Is(t, 1, c.problem, "repaired")
+		expect.Result(audit.Of(s).Repair(ctx, "repair", findings)).Is(t, 1, c.problem, "repaired")
 		mustBeSound(t, s)
 		if c.find != "" {
 			expect.True(t, slices.Contains(redisstate.FindKinds, c.find), c.find)
@@ -106,7 +107,7 @@ func TestSnapshotsOfPlaces(t *testing.T) {
 	for _, place := range []string{read(t, s, id).PlacedIn, task.LimitReason("db") + "\nqueue=q"} {
 		s.Conn.Redis.HSet(t.Context(), s.Keys.Task(id), "limit_key", "db", "place", place)
 		s.Conn.Redis.Del(t.Context(), s.Keys.OpenSet(read(t, s, id).PlacedSet()))
-		findings := expect.Result(s.Examine(t.Context(), []int64{id})).Value(t)
+		findings := expect.Result(audit.Of(s).Examine(t.Context(), []int64{id})).Value(t)
 		expect.MustLen(t, findings, 1, place)
 		expect.Equal(t, findings[0].Problem, "its place in the open list does not have it", place)
 		snapshots = append(snapshots, findings[0].Snapshot)
@@ -123,7 +124,7 @@ func TestSnapshotsOfUnclaimedTasks(t *testing.T) {
 		open := s.Keys.List(task.Open)
 		score := expect.Result(s.Conn.Redis.ZScore(t.Context(), open, strconv.FormatInt(id, 10)).Result()).Value(t)
 		s.Conn.Redis.ZRem(t.Context(), open, id)
-		findings := expect.Result(s.Examine(t.Context(), []int64{id})).Value(t)
+		findings := expect.Result(audit.Of(s).Examine(t.Context(), []int64{id})).Value(t)
 		expect.MustLen(t, findings, 1)
 		s.Conn.Redis.ZAdd(t.Context(), open, redis.Z{Score: score, Member: id})
 		return findings[0].Problem + findings[0].Snapshot
@@ -145,7 +146,7 @@ func TestSnapshotsOfRounds(t *testing.T) {
 	for range 2 {
 		round := mustClaim(t, s, 1)[0]
 		expect.NoError(t, s.Conn.Redis.ZRem(t.Context(), s.Keys.Group("g"), id).Err())
-		findings := expect.Result(s.Examine(t.Context(), []int64{id})).Value(t)
+		findings := expect.Result(audit.Of(s).Examine(t.Context(), []int64{id})).Value(t)
 		expect.MustLen(t, findings, 1)
 		expect.Equal(t, findings[0].Problem, "the index of its group or queue does not list it as running")
 		seen = append(seen, findings[0].Snapshot)
@@ -162,12 +163,12 @@ func TestRepairAfterAnUnclaim(t *testing.T) {
 	d.Group = "g"
 	id := mustOpen(t, s, d)[0]
 	s.Conn.Redis.ZRem(t.Context(), s.Keys.Group("g"), id)
-	findings := expect.Result(s.Examine(t.Context(), []int64{id})).Value(t)
+	findings := expect.Result(audit.Of(s).Examine(t.Context(), []int64{id})).Value(t)
 	expect.MustLen(t, findings, 1)
 	m, err := rules.Unclaim(prefetch(t, s, 1, 0)[0].Task, "it stops")
 	mustApply(t, s, m, err)
 	before := read(t, s, id).Log
-	expect.Result(s.Repair(t.Context(), "repair", findings)).Is(t, 0)
+	expect.Result(audit.Of(s).Repair(t.Context(), "repair", findings)).Is(t, 0)
 	expect.Equal(t, read(t, s, id).Log, before)
 	mustBeSound(t, s)
 }
@@ -190,7 +191,7 @@ func TestExamineATaskThatMoves(t *testing.T) {
 			must(t, s.Conn.Redis.HSet(t.Context(), s.Keys.Task(id), "place", "queue=r").Err())
 		}
 	}))
-	expect.Len(t, expect.Result(s.Examine(t.Context(), []int64{id})).Value(t), 0)
+	expect.Len(t, expect.Result(audit.Of(s).Examine(t.Context(), []int64{id})).Value(t), 0)
 	expect.True(t, moved, "the task did not move")
 }
 
@@ -217,10 +218,10 @@ func TestCheckReportsMiscountedTasks(t *testing.T) {
 	s := newStore(t)
 	id := put(t, s, task.Open)
 	s.Conn.Redis.HSet(t.Context(), s.Keys.Task(id), "fails", "4")
-	findings := expect.Result(s.Check(t.Context())).Value(t)
+	findings := expect.Result(audit.Of(s).Check(t.Context())).Value(t)
 	expect.MustLen(t, findings, 1)
 	expect.Equal(t, findings[0].Problem, "it is in round 0, but its counters add up to 4")
-	expect.Result(s.Repair(t.Context(), "repair", findings)).Is(t, 0, "repaired")
+	expect.Result(audit.Of(s).Repair(t.Context(), "repair", findings)).Is(t, 0, "repaired")
 }
 
 // If a task has changed since the check, its repair does nothing.
@@ -228,10 +229,10 @@ func TestRepairIsFenced(t *testing.T) {
 	s := newStore(t)
 	id := put(t, s, task.Open)
 	s.Conn.Redis.ZRem(t.Context(), s.Keys.List(task.Open), id)
-	findings := expect.Result(s.Check(t.Context())).Value(t)
+	findings := expect.Result(audit.Of(s).Check(t.Context())).Value(t)
 	s.Conn.Redis.HSet(t.Context(), s.Keys.Task(id), "state", "running")
 	before := dump(t, s)
-	expect.Result(s.Repair(t.Context(), "repair", findings)).Is(t, 0, "repaired")
+	expect.Result(audit.Of(s).Repair(t.Context(), "repair", findings)).Is(t, 0, "repaired")
 	expect.Equal(t, changed(t, before, dump(t, s)), "")
 }
 
@@ -250,9 +251,9 @@ func TestRenewalVoidsARepair(t *testing.T) {
 	mustOpen(t, s, define("x"))
 	c := expect.Result(s.Claim(t.Context(), redisstate.ClaimParams{Worker: "w", Most: 1, Lease: 1e-6})).Value(t)
 	s.Conn.Redis.ZRem(t.Context(), s.Keys.Due(), 1)
-	findings := expect.Result(s.Check(t.Context())).Value(t)
+	findings := expect.Result(audit.Of(s).Check(t.Context())).Value(t)
 	expect.MustLen(t, findings, 1)
 	renewed := expect.Result(s.Renew(t.Context(), 60, redisstate.LeaseRenewal{ID: 1, Claim: c.Claims[0].ID, Until: task.Never})).Value(t)
 	expect.NoError(t, renewed.Lost[0])
-	expect.Result(s.Repair(t.Context(), "repair", findings)).Is(t, 0, "repaired")
+	expect.Result(audit.Of(s).Repair(t.Context(), "repair", findings)).Is(t, 0, "repaired")
 }

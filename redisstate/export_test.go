@@ -7,8 +7,6 @@ import (
 
 const (
 	ClaimReplySeen    = claimReplySeen
-	CountedAnyway     = countedAnyway
-	CountedForEach    = countedForEach
 	FewNames          = fewNames
 	HashesUnseen      = hashesUnseen
 	LongRun           = longRun
@@ -19,7 +17,6 @@ const (
 	MostOfOne         = mostOfOne
 	MostRequirements  = mostRequirements
 	NamesAtOnce       = namesAtOnce
-	NamesChecked      = namesChecked
 	ReadAtOnce        = readAtOnce
 	ReadTries         = readTries
 	RoomForClaims     = roomForClaims

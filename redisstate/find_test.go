@@ -18,7 +18,7 @@ import (
 )
 
 // walk reads all pages of a query. Between two pages, it calls the function between.
-func walk(t *testing.T, s *redisstate.Store, of redisstate.ListQuery, most int, between func()) []redisstate.ListEntry {
+func walkThrough(t *testing.T, s *redisstate.Store, of redisstate.ListQuery, most int, between func()) []redisstate.ListEntry {
 	t.Helper()
 	var all []redisstate.ListEntry
 	for pages := 0; ; pages++ {
@@ -68,8 +68,8 @@ func TestFindPagesThroughEqualScores(t *testing.T) {
 	}
 	slices.SortFunc(want, redisstate.ListEntry.Compare)
 	for _, most := range []int{1, 7, 99, 399, 400, 5000} {
-		expect.Equal(t, walk(t, s, redisstate.ListQuery{States: states, OldestFirst: true}, most, func() {}), want, most)
-		got := walk(t, s, redisstate.ListQuery{States: states}, most, func() {})
+		expect.Equal(t, walkThrough(t, s, redisstate.ListQuery{States: states, OldestFirst: true}, most, func() {}), want, most)
+		got := walkThrough(t, s, redisstate.ListQuery{States: states}, most, func() {})
 		slices.Reverse(got)
 		expect.Equal(t, got, want, "newest first, pages of", most, "entries of … or in another order")
 	}
@@ -99,7 +99,7 @@ func TestFindBoundsByTime(t *testing.T) {
 			{redisstate.ListQuery{States: []task.State{task.Open}, After: 1008}, "[409 408 407 406 405 404 403 402 401 400]"},
 			{redisstate.ListQuery{}, "[]"},
 		} {
-			expect.Equal(t, fmt.Sprint(ids(t, walk(t, s, c.of, 2, func() {}))), c.want, c.of)
+			expect.Equal(t, fmt.Sprint(ids(t, walkThrough(t, s, c.of, 2, func() {}))), c.want, c.of)
 		}
 	})
 }
@@ -117,7 +117,7 @@ func TestFindMissesNoTaskOfAGroupThatMoves(t *testing.T) {
 		move(id, task.States[rand.IntN(len(task.States))])
 	}
 	for _, oldest := range []bool{true, false} {
-		found := walk(t, s, redisstate.ListQuery{States: task.States, Group: "g", OldestFirst: oldest}, 7, func() {
+		found := walkThrough(t, s, redisstate.ListQuery{States: task.States, Group: "g", OldestFirst: oldest}, 7, func() {
 			for range 60 {
 				move(want[rand.IntN(len(want))], task.States[rand.IntN(len(task.States))])
 			}
@@ -136,7 +136,7 @@ func TestFindReturnsInvalidMembers(t *testing.T) {
 		must(t, s.Conn.Redis.ZAdd(t.Context(), s.Keys.List(task.Failed), redis.Z{Score: 5, Member: member}).Err())
 	}
 	for _, oldest := range []bool{true, false} {
-		found := walk(t, s, redisstate.ListQuery{States: []task.State{task.Failed}, OldestFirst: oldest}, 1, func() {})
+		found := walkThrough(t, s, redisstate.ListQuery{States: []task.State{task.Failed}, OldestFirst: oldest}, 1, func() {})
 		expect.Len(t, found, 8, "oldest first", oldest, "entries of 8")
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/tdf-framework/tdf/internal/rules"
 	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate"
+	"github.com/tdf-framework/tdf/redisstate/audit"
 	"github.com/tdf-framework/tdf/redisstate/embedded"
 )
 
@@ -320,9 +321,9 @@ func TestAuditRepairsLimits(t *testing.T) {
 			func() { s.Conn.Redis.HSet(t.Context(), s.Keys.Task(ids[1]), "place", "limit=other") },
 		} {
 			spoil()
-			findings := expect.Result(s.Check(t.Context())).Value(t)
+			findings := expect.Result(audit.Of(s).Check(t.Context())).Value(t)
 			expect.True(t, len(findings) != 0, "nothing was found")
-			expect.Result(s.Repair(t.Context(), "test", findings)).OK(t)
+			expect.Result(audit.Of(s).Repair(t.Context(), "test", findings)).OK(t)
 			mustBeSound(t, s)
 			u := useOf(t, s, "db")
 			expect.Equal(t, u.Running, 1)
@@ -359,8 +360,8 @@ func TestLimitKeysOfWrongTypes(t *testing.T) {
 				mustExecute(t, s, first[0], rules.Result{Exit: "0"})
 				s.Limits.ReturnHeld(t.Context())
 				s.Conn.Redis.Del(t.Context(), s.Keys.Key(key))
-				findings := expect.Result(s.Check(t.Context())).Value(t)
-				expect.Result(s.Repair(t.Context(), "test", findings)).OK(t)
+				findings := expect.Result(audit.Of(s).Check(t.Context())).Value(t)
+				expect.Result(audit.Of(s).Repair(t.Context(), "test", findings)).OK(t)
 				mustBeSound(t, s)
 			})
 		})

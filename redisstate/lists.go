@@ -3,6 +3,7 @@ package redisstate
 import (
 	"context"
 	"fmt"
+	"iter"
 
 	"github.com/redis/go-redis/v9"
 
@@ -11,6 +12,7 @@ import (
 	"github.com/tdf-framework/tdf/redisstate/conn"
 	"github.com/tdf-framework/tdf/redisstate/index"
 	"github.com/tdf-framework/tdf/redisstate/lua"
+	"github.com/tdf-framework/tdf/redisstate/walk"
 )
 
 // Counts counts the tasks of the named groups by state, all at one moment. If no group is named, it counts all tasks.
@@ -80,4 +82,9 @@ func (s *Store) Between(ctx context.Context, from, to task.Time, states ...task.
 		n += c.Val()
 	}
 	return n, err
+}
+
+// IDs yields the ids of all tasks ([walk.IDs]).
+func (s *Store) IDs(ctx context.Context, most int64) iter.Seq2[[]int64, error] {
+	return walk.IDs(ctx, s.Conn, most)
 }

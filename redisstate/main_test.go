@@ -20,6 +20,7 @@ import (
 	"github.com/tdf-framework/tdf/internal/rules"
 	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate"
+	"github.com/tdf-framework/tdf/redisstate/audit"
 )
 
 func TestMain(m *testing.M) { os.Exit(leaktest.M{M: m}.Run()) }
@@ -121,7 +122,7 @@ func mustSettle(t testing.TB, s *redisstate.Store, id int64) {
 
 func mustBeSound(t testing.TB, s *redisstate.Store) {
 	t.Helper()
-	findings := expect.Result(s.Check(t.Context())).Value(t)
+	findings := expect.Result(audit.Of(s).Check(t.Context())).Value(t)
 	for _, f := range findings {
 		t.Errorf("check: %v", f)
 	}

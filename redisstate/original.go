@@ -88,33 +88,3 @@ func (s *Store) archivedAt(ctx context.Context, ids []int64) (map[int64]task.Tim
 	}
 	return at, nil
 }
-
-// ArchivedElsewhere returns ids of the list archived whose tasks have another state. It reads at most the given number
-// of entries: those after the entry behind, with scores before the given time. It also returns the last entry that it
-// has read. If no more entries follow, last is true.
-func (s *Store) ArchivedElsewhere(ctx context.Context, behind ListEntry, before task.Time, most int) (ids []int64,
-	next ListEntry, last bool, err error,
-) {
-	entries, last, err := s.Find(ctx, ListQuery{
-		States: []task.State{task.Archived}, OldestFirst: true, Behind: &behind, Before: before,
-	}, most)
-	if err != nil || len(entries) == 0 {
-		return nil, behind, last, err
-	}
-	all := IDsOf(entries)
-	states, err := s.states(ctx, all)
-	for i, state := range states {
-		if state.Val() != string(task.Archived) {
-			ids = append(ids, all[i])
-		}
-	}
-	return ids, entries[len(entries)-1], last, err
-}
-
-// states reads the states of tasks.
-func (s *Store) states(ctx context.Context, ids []int64) ([]*redis.StringCmd, error) {
-	return conn.AskEach(ctx, s.Conn, "read the states of tasks", ids,
-		func(p redis.Pipeliner, id int64) *redis.StringCmd {
-			return p.HGet(ctx, s.Keys.Task(id), "state")
-		})
-}

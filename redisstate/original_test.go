@@ -12,6 +12,7 @@ import (
 	"github.com/tdf-framework/tdf/internal/rules"
 	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate"
+	"github.com/tdf-framework/tdf/redisstate/audit"
 )
 
 // archiveAsOriginal archives finished tasks as a manager of the original TDF does: it moves the ids, and leaves the states.
@@ -128,10 +129,10 @@ func TestOriginalWorkersGetOnlyTheirTasks(t *testing.T) {
 	outcomes := expect.Result(s.Apply(t.Context(), "m", redisstate.Unit{Open: []task.Properties{stored}})).Value(t)
 	must(t, outcomes[0].Err)
 	expect.Equal(t, listed(), fmt.Sprint([]int64{early, ids[1]}), "in the list open")
-	found := expect.Result(s.Examine(t.Context(), append(ids, early, outcomes[0].IDs[0]))).Value(t)
+	found := expect.Result(audit.Of(s).Examine(t.Context(), append(ids, early, outcomes[0].IDs[0]))).Value(t)
 	expect.MustLen(t, found, 1)
 	expect.Equal(t, found[0].ID, early)
-	if _, err := s.Repair(t.Context(), "server", found); err != nil || listed() != fmt.Sprint(ids[1:]) {
+	if _, err := audit.Of(s).Repair(t.Context(), "server", found); err != nil || listed() != fmt.Sprint(ids[1:]) {
 		t.Errorf("in the list open after the repair: %s, %v", listed(), err)
 	}
 	mustBeSound(t, s)

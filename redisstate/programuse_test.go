@@ -15,6 +15,7 @@ import (
 	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate"
 	"github.com/tdf-framework/tdf/redisstate/programs"
+	"github.com/tdf-framework/tdf/redisstate/walk"
 )
 
 // putProgram stores an archive, and returns its SHA-256.
@@ -187,7 +188,7 @@ func TestRemoveProgramBesideOpen(t *testing.T) {
 		sum := putProgram(t, s, name)
 		must(t, s.Programs.NamePrograms(t.Context(), map[string]bool{sum: true})) // this client does not renew the last use again
 		since := expect.Result(s.Now(t.Context())).Value(t)
-		last := expect.Result(s.LastID(t.Context())).Value(t)
+		last := expect.Result(walk.LastID(t.Context(), s.Conn)).Value(t)
 		c.change(sum)
 		removed, err := s.Programs.RemoveProgram(t.Context(), sum, since, last)
 		stored, err2 := s.Programs.HasProgram(t.Context(), sum)

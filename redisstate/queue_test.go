@@ -15,6 +15,7 @@ import (
 	"github.com/tdf-framework/tdf/internal/rules"
 	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate"
+	"github.com/tdf-framework/tdf/redisstate/audit"
 )
 
 // placed returns a definition with a queue, a priority and tags. The queue of the result may be "".
@@ -294,9 +295,9 @@ func TestPlacesAreRepaired(t *testing.T) {
 			s := newStore(t)
 			id := mustOpen(t, s, placed("a", 5))[0]
 			damage(t, s, fmt.Sprint(id))
-			findings := expect.Result(s.Check(t.Context())).Value(t)
+			findings := expect.Result(audit.Of(s).Check(t.Context())).Value(t)
 			expect.MustLen(t, findings, 1)
-			expect.MustEqual(t, expect.Result(s.Repair(t.Context(), "audit", findings)).Value(t), 1, findings)
+			expect.MustEqual(t, expect.Result(audit.Of(s).Repair(t.Context(), "audit", findings)).Value(t), 1, findings)
 			mustBeSound(t, s)
 			expect.Equal(t, claimedIDs(claimFor(t, s, 2, offerOf("default", "a"))), []int64{id}, "claimed")
 		})

@@ -15,6 +15,7 @@ import (
 	"github.com/tdf-framework/tdf/internal/rules"
 	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate"
+	"github.com/tdf-framework/tdf/redisstate/audit"
 	"github.com/tdf-framework/tdf/redisstate/periodics"
 	"github.com/tdf-framework/tdf/redisstate/presence"
 )
@@ -187,7 +188,7 @@ func TestRepeatedReads(t *testing.T) {
 	}
 	mustOpen(t, s, grouped("g"), grouped("g"))
 	drop("ZSCORE", s.Keys.Group("g"))
-	expect.Len(t, expect.Result(s.Examine(t.Context(), []int64{1, 2})).Value(t), 0)
+	expect.Len(t, expect.Result(audit.Of(s).Examine(t.Context(), []int64{1, 2})).Value(t), 0)
 	mustLimit(t, s, "db", running(1))
 	mustLimit(t, s, "web", running(1))
 	mustOpen(t, s, limitedBy("db"), limitedBy("db"), limitedBy("web"), limitedBy("web"))

@@ -14,6 +14,7 @@ import (
 	"github.com/tdf-framework/tdf/internal/redistest"
 	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate"
+	"github.com/tdf-framework/tdf/redisstate/audit"
 	"github.com/tdf-framework/tdf/redisstate/conn"
 	"github.com/tdf-framework/tdf/redisstate/index"
 )
@@ -52,7 +53,7 @@ func TestAMissingRightOfOneCall(t *testing.T) {
 	expect.Equal(t, sizes[0], 0)
 	s.Conn.Redis.Set(t.Context(), s.Keys.TaskID(), index.MaxID, 0) // so a walk would scan the keys
 	expect.Equal(t, pages(t, s, 10), [][]int64{ids})
-	_, _, done, err := s.DanglingIDs(t.Context(), redisstate.IndexPage{}, 10)
+	_, _, done, err := audit.Of(s).DanglingIDs(t.Context(), audit.IndexPage{}, 10)
 	expect.NoError(t, err, "the audit of indexes")
 	expect.True(t, done, "the audit of indexes does not end")
 	n := s.Conn.Outages()

@@ -227,7 +227,7 @@ func (s *Store) countedLists(maxTasks string) []string {
 	if maxTasks == "" {
 		return nil
 	}
-	return s.listKeys()
+	return s.Keys.Lists()
 }
 
 // The bounds of the script (places.lua): of all requirements with due tasks, and of those of one submitter.

@@ -12,6 +12,7 @@ import (
 	"github.com/tdf-framework/tdf/internal/rules"
 	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate"
+	"github.com/tdf-framework/tdf/redisstate/audit"
 	"github.com/tdf-framework/tdf/redisstate/counts"
 )
 
@@ -168,10 +169,10 @@ func TestIndexesOfQueuesAreRepaired(t *testing.T) {
 		ctx := t.Context()
 		ids := mustOpen(t, s, slices.Repeat([]task.Properties{placed("a/b", 0)}, 3)...)
 		s.Conn.Redis.Del(ctx, s.Keys.Queue("a/b"), s.Keys.QueueNames()) // as with tasks of an earlier release
-		findings := expect.Result(s.Check(ctx)).Value(t)
+		findings := expect.Result(audit.Of(s).Check(ctx)).Value(t)
 		expect.MustLen(t, findings, 3)
 		expect.Equal(t, findings[0].Problem, "the index of its group or queue does not list it as open")
-		expect.Result(s.Repair(ctx, "repair", findings)).Is(t, 3)
+		expect.Result(audit.Of(s).Repair(ctx, "repair", findings)).Is(t, 3)
 		keepIndexNames(t, s)
 		expect.Equal(t, tasksByQueue(t, s), "map[a/b:open 3]")
 
@@ -179,10 +180,10 @@ func TestIndexesOfQueuesAreRepaired(t *testing.T) {
 		s.Conn.Redis.ZRem(ctx, s.Keys.List(rules.Placed), ids[0])
 		s.Conn.Redis.Set(ctx, s.Keys.Queue("wrong"), "a string", 0)
 		s.Conn.Redis.ZAdd(ctx, s.Keys.QueueNames(), redis.Z{Member: "none"})
-		findings = expect.Result(s.Check(ctx)).Value(t)
+		findings = expect.Result(audit.Of(s).Check(ctx)).Value(t)
 		expect.MustLen(t, findings, 1)
 		expect.Equal(t, findings[0].Problem, `an id without a task, in the index of queue "a/b"`)
-		expect.Result(s.Repair(ctx, "repair", findings)).Is(t, 1)
+		expect.Result(audit.Of(s).Repair(ctx, "repair", findings)).Is(t, 1)
 		keepIndexNames(t, s)
 		expect.Equal(t, tasksByQueue(t, s), "map[a/b:open 2]")
 	})
@@ -191,11 +192,11 @@ func TestIndexesOfQueuesAreRepaired(t *testing.T) {
 // keepIndexNames makes three steps of the walk through all indexes, as the audit does.
 func keepIndexNames(t *testing.T, s *redisstate.Store) {
 	t.Helper()
-	var page redisstate.IndexPage
+	var page audit.IndexPage
 	for range 3 {
 		var err error
-		_, page, _, err = s.DanglingIDs(t.Context(), page, 500)
+		_, page, _, err = audit.Of(s).DanglingIDs(t.Context(), page, 500)
 		expect.NoError(t, err)
-		page = expect.Result(s.KeepIndexNames(t.Context(), page)).Value(t)
+		page = expect.Result(audit.Of(s).KeepIndexNames(t.Context(), page)).Value(t)
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -397,17 +396,6 @@ func parseFound(line string) *rules.StateError {
 		e.State = task.State(words[2])
 	}
 	return e
-}
-
-// notDue is the fence of a Move that has an effect only if `due` does not contain the task.
-const notDue = "-1"
-
-// dueScore returns a score as the text of a fence, without rounding.
-func dueScore(score float64) string {
-	if math.IsInf(score, 0) {
-		return ""
-	}
-	return strconv.FormatFloat(score, 'f', -1, 64)
 }
 
 // nameUnits is like [programs.Archives.NameDefinitions], for a call that carries out units.

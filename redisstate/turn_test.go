@@ -12,6 +12,7 @@ import (
 	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate"
 	"github.com/tdf-framework/tdf/redisstate/lua"
+	"github.com/tdf-framework/tdf/redisstate/walk"
 )
 
 // turnOnce makes one call of Turn, and describes its answer.
@@ -93,7 +94,7 @@ func TestTasksOfARoundAreOpenedOnce(t *testing.T) {
 		expect.NoError(t, err)
 		expect.MustTrue(t, errors.As(second[0].Err, &state), "the second report got", second, err)
 		expect.Equal(t, state.State, task.Executed)
-		last, err := s.LastID(t.Context())
+		last, err := walk.LastID(t.Context(), s.Conn)
 		expect.Equal(t, last, first[0].IDs[0])
 		expect.NoError(t, err, "the last task is", last)
 	})

@@ -11,7 +11,9 @@ import (
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate"
+	"github.com/tdf-framework/tdf/redisstate/audit"
 	"github.com/tdf-framework/tdf/redisstate/index"
+	"github.com/tdf-framework/tdf/redisstate/walk"
 )
 
 // byHand writes a task directly to Redis. If a list is given, it adds the task's id to the list. It does not raise the
@@ -66,19 +68,19 @@ func TestWalkScansIfMostIDsAreGone(t *testing.T) {
 			s.Conn.Redis.RPush(t.Context(), s.Keys.DependentsPrefix()+"66", "77:0") // a task waits for task 66, which was deleted
 			want := []int64{1, 2, 55, 66, 77, index.MaxID, index.MaxID + 1}
 			expect.Equal(t, slices.Concat(pages(t, s, 4)...), want)
-			findings := expect.Result(s.Check(t.Context())).Value(t)
-			expect.True(t, slices.ContainsFunc(findings, func(f redisstate.Finding) bool { return f.ID == 77 }), "found", findings)
+			findings := expect.Result(audit.Of(s).Check(t.Context())).Value(t)
+			expect.True(t, slices.ContainsFunc(findings, func(f audit.Finding) bool { return f.ID == 77 }), "found", findings)
 		}
 	})
 }
 
-// A walk tries every id if the last id is not too high for the number of tasks. Otherwise, it scans the keys.
+// A walk tries every id if the last id is at most 100,000 plus 10 for each task. Otherwise, it scans the keys.
 func TestWalkCounts(t *testing.T) {
 	s := newStore(t)
 	mustOpen(t, s, define("a"))
-	for last, sparse := range map[int64]bool{redisstate.CountedAnyway + redisstate.CountedForEach: false, redisstate.CountedAnyway + redisstate.CountedForEach + 1: true} {
+	for last, sparse := range map[int64]bool{100_010: false, 100_011: true} {
 		s.Conn.Redis.Set(t.Context(), s.Keys.TaskID(), last, 0)
-		ids, page, done, err := s.Walk(t.Context(), redisstate.WalkPage{}, 500)
+		ids, page, done, err := walk.Next(t.Context(), s.Conn, walk.Page{}, 500)
 		expect.NoError(t, err, "with the last id", last)
 		expect.True(t, !done, "with the last id", last, len(ids), "ids, and the next page", page, err)
 		expect.Equal(t, len(ids) == 500, !sparse, "with the last id", last)
@@ -99,14 +101,14 @@ func TestDanglingIDsAreRemovedFromGroups(t *testing.T) {
 	}
 	s.Conn.Redis.Set(ctx, s.Keys.Group("wrong"), "a string", 0)
 	s.Conn.Redis.ZAdd(ctx, s.Keys.Group("open"), redis.Z{Score: 1.7e9, Member: 1}) // this key may be the open list of a namespace whose name ends in :group
-	findings, err := s.Check(ctx)
+	findings, err := audit.Of(s).Check(ctx)
 	expect.NoError(t, err)
 	expect.MustLen(t, findings, 150)
 	expect.MustEqual(t, findings[0].Problem, `an id without a task, in the index of group "a:b"`)
 	id := mustOpen(t, s, grouped)[0]
-	alive := redisstate.Finding{Repair: findings[0].Repair}
+	alive := audit.Finding{Repair: findings[0].Repair}
 	alive.Repair.ID = id // the finding is about an id whose task now exists
-	expect.Result(s.Repair(ctx, "repair", append(findings, alive))).Is(t, 150, "repaired")
+	expect.Result(audit.Of(s).Repair(ctx, "repair", append(findings, alive))).Is(t, 150, "repaired")
 	expect.Equal(t, s.Conn.Redis.ZCard(ctx, s.Keys.Group("a:b")).Val(), 151, "ids are left in the group")
 	expect.Equal(t, s.Conn.Redis.ZCard(ctx, s.Keys.Group("open")).Val(), 1, "another namespace's list was changed")
 	mustBeSound(t, s)
@@ -129,12 +131,12 @@ func TestDanglingIDsOfManyGroups(t *testing.T) {
 		s.Conn.Redis.Del(t.Context(), s.Keys.Task(id))
 	}
 	found := map[int64]bool{}
-	var page redisstate.IndexPage
+	var page audit.IndexPage
 	pages := 0
 	for done := false; !done; pages++ {
-		var dangling []redisstate.Finding
+		var dangling []audit.Finding
 		var err error
-		dangling, page, done, err = s.DanglingIDs(t.Context(), page, 20)
+		dangling, page, done, err = audit.Of(s).DanglingIDs(t.Context(), page, 20)
 		expect.NoError(t, err)
 		for _, f := range dangling {
 			found[f.ID] = true

@@ -10,12 +10,13 @@ import (
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/redistest"
 	"github.com/tdf-framework/tdf/internal/task"
+	"github.com/tdf-framework/tdf/redisstate/walk"
 )
 
 // lastID returns the number of the last task that was opened.
 func (w *world) lastID() int64 {
 	w.Helper()
-	last, err := w.store.LastID(w.Context())
+	last, err := walk.LastID(w.Context(), w.store.Conn)
 	must(w, err)
 	return last
 }

@@ -22,6 +22,7 @@ import (
 	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/internal/testlog"
 	"github.com/tdf-framework/tdf/internal/testspace"
+	"github.com/tdf-framework/tdf/redisstate/walk"
 )
 
 // A served is a namespace with a running tdf serve.
@@ -126,7 +127,7 @@ func TestDefaultsOfEachWay(t *testing.T) {
 		if open == nil {
 			continue // the head of the table
 		}
-		before := expect.Result(managing.Of(m).Store.LastID(t.Context())).Value(t)
+		before := expect.Result(walk.LastID(t.Context(), managing.Of(m).Store.Conn)).Value(t)
 		open()
 		one := expect.Result(m.Get(t.Context(), before+1)).Value(t, row[1])
 		got := one.Definition.Properties(usual)

@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"github.com/tdf-framework/tdf/internal/task"
-	"github.com/tdf-framework/tdf/redisstate"
+	"github.com/tdf-framework/tdf/redisstate/audit"
 )
 
 // A Finding is an inconsistent task that [Admin.Check] found (docs/guarantees.md, "The audit").
@@ -15,7 +15,7 @@ type Finding struct {
 	Repair  task.State `json:"repair,omitempty"` // the state of the task after a repair; "" if it cannot be repaired
 	Sure    bool       `json:"sure"`             // the problem cannot be a move in progress, so a repair is safe at once
 
-	finding redisstate.Finding
+	finding audit.Finding
 }
 
 // String returns the problem and the id of the task.
@@ -28,7 +28,7 @@ func (f Finding) Repairable() bool { return f.finding.Repair.Verb != "" }
 // component of the original TDF moves a task, that task also looks inconsistent.
 func (a *Admin) Check(ctx context.Context) ([]Finding, error) {
 	s := a.redis()
-	found, err := s.Check(ctx)
+	found, err := audit.Of(s).Check(ctx)
 	findings := make([]Finding, len(found))
 	for i, f := range found {
 		findings[i] = Finding{ID: f.ID, Problem: f.Problem, Repair: f.Repair.To, Sure: f.Certain, finding: f}
@@ -50,13 +50,13 @@ func (a *Admin) Repair(ctx context.Context, findings []Finding) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	var found []redisstate.Finding
+	var found []audit.Finding
 	for _, f := range findings {
 		if now >= grace.Holds(&f.finding.Repair) {
 			found = append(found, f.finding)
 		}
 	}
-	return s.Repair(ctx, a.parts.Name, found)
+	return audit.Of(s).Repair(ctx, a.parts.Name, found)
 }
 
 // Unchanged returns the findings that two checks have in common, if their tasks have not changed between the checks.

@@ -11,11 +11,12 @@ import (
 	"github.com/tdf-framework/tdf/manager"
 	"github.com/tdf-framework/tdf/redisstate"
 	"github.com/tdf-framework/tdf/redisstate/updates"
+	"github.com/tdf-framework/tdf/redisstate/walk"
 )
 
 // LastID returns the highest id that any task has had, or 0 if no task was ever opened.
 func (a *Admin) LastID(ctx context.Context) (int64, error) {
-	return a.redis().LastID(ctx)
+	return walk.LastID(ctx, a.redis().Conn)
 }
 
 // A Meta is the meta of a task.

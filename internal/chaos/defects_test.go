@@ -11,6 +11,7 @@ import (
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate"
+	"github.com/tdf-framework/tdf/redisstate/audit"
 )
 
 // sound returns a history of one batch that violates no invariant.
@@ -87,7 +88,7 @@ func TestDefects(t *testing.T) {
 		"child of no task":     {func(h *history) { h.add("child 5") }, "it follows no task"},
 		"in two lists":         {func(h *history) { h.tasks[4].Lists = append(h.tasks[4].Lists, task.Running) }, "in the lists [archived running]"},
 		"list counts more":     {func(h *history) { h.counts[task.Open] = 1 }, "the lists have: open 1 archived 12"},
-		"audit":                {func(h *history) { h.audit = []redisstate.Finding{{ID: 7, Problem: "x"}} }, "no orphans: task 7: tdf check finds: x"},
+		"audit":                {func(h *history) { h.audit = []audit.Finding{{ID: 7, Problem: "x"}} }, "no orphans: task 7: tdf check finds: x"},
 		"limit not returned":   {func(h *history) { h.limited = 1 }, "the limit counts 1 tasks"},
 		"result of no claim":   {logged("plain 8", "2 w: running\n", ""), `after it was "open" in round 0, the log has the line "3 w: executed"`},
 		"a repair":             {logged("plain 8", "2 w: running", "2 s: put back as running"), `the log has the line "2 s: put back`},

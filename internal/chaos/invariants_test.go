@@ -9,6 +9,7 @@ import (
 	"github.com/tdf-framework/tdf/internal/rules"
 	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate"
+	"github.com/tdf-framework/tdf/redisstate/audit"
 )
 
 // A history is what is known of a world when all tasks are archived and all processes have ended.
@@ -22,7 +23,7 @@ type history struct {
 
 	tasks   []redisstate.Stored // all tasks of Redis
 	counts  task.Counts
-	audit   []redisstate.Finding
+	audit   []audit.Finding
 	limited int // the tasks that the limit counts
 
 	leaps []leap

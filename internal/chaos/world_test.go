@@ -20,6 +20,7 @@ import (
 	"github.com/tdf-framework/tdf/manager"
 	"github.com/tdf-framework/tdf/program"
 	"github.com/tdf-framework/tdf/redisstate"
+	"github.com/tdf-framework/tdf/redisstate/audit"
 )
 
 const namespace = "chaos"
@@ -41,8 +42,8 @@ type world struct {
 
 	disk *disk // of the first worker; nil without a disk of its own
 
-	steps    []step               // for each fault, what had been done before
-	found    []redisstate.Finding // what the audit has found so far
+	steps    []step          // for each fault, what had been done before
+	found    []audit.Finding // what the audit has found so far
 	leaps    []leap
 	archived map[int64]fate // the tasks that were seen in the list archived, as they were then
 }
@@ -222,10 +223,10 @@ func (w *world) nodes() (text string) {
 // the time to correct them (docs/guarantees.md, "Clock leaps").
 func (w *world) audit() {
 	w.Helper()
-	var ahead []redisstate.Finding
+	var ahead []audit.Finding
 	expect.Eventually(w, "servers have corrected times in the future", func() bool {
 		ahead = nil
-		for _, f := range expect.Result(w.store.Check(w.Context())).Value(w) {
+		for _, f := range expect.Result(audit.Of(w.store).Check(w.Context())).Value(w) {
 			if f.Repair.Verb == rules.VerbRescore || !f.Repair.Repair { // its entry in due may lie in the future, too
 				ahead = append(ahead, f)
 			} else {

@@ -12,7 +12,7 @@ type Grace struct {
 	Open task.Time
 
 	// CheckFuture means that the clock was set back, and a server must still check all tasks with a time in the future:
-	// see redisstate.Store.FutureTasks.
+	// see audit.Auditor.FutureTasks.
 	CheckFuture bool
 }
 

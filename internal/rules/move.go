@@ -3,6 +3,7 @@ package rules
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"strconv"
 
 	"github.com/tdf-framework/tdf/internal/task"
@@ -20,7 +21,7 @@ type Move struct {
 	Next  int        // the round after the Move: Round or Round + 1
 
 	Claim string // fence: the claim that the round must have, or NoClaim; "" if the claim is not checked
-	Due   string // fence: the score that the task must have in $ns:due; "" if the score is not checked
+	Due   string // fence: the score that the task must have in $ns:due, or NotDue; "" if the score is not checked
 
 	Revision string // fence: the revision that the task must have; "" if the revision is not checked
 
@@ -61,6 +62,17 @@ func (m *Move) Spoils() bool { return m.Removes() || m.Verb == VerbRemoveOutputs
 // NoClaim is the value of Move.Claim that requires a round without a claim. A round has no claim if no worker ran it,
 // or if a worker of the original TDF ran it.
 const NoClaim = "-"
+
+// NotDue is the value of Move.Due that requires a task that is not in $ns:due.
+const NotDue = "-1"
+
+// DueAt returns the value of Move.Due that requires a score, without rounding.
+func DueAt(score float64) string {
+	if math.IsInf(score, 0) {
+		return ""
+	}
+	return strconv.FormatFloat(score, 'f', -1, 64)
+}
 
 // A Stamp is a property whose value is a time. Redis computes this time when it carries out the Move.
 type Stamp struct {

@@ -6,12 +6,12 @@ import (
 
 	"github.com/tdf-framework/tdf/internal/rules"
 	"github.com/tdf-framework/tdf/internal/task"
-	"github.com/tdf-framework/tdf/redisstate"
+	"github.com/tdf-framework/tdf/redisstate/audit"
 )
 
 type aheadStore interface {
-	FutureTasks(ctx context.Context, from redisstate.FuturePage, now task.Time, limit int) ([]int64,
-		redisstate.FuturePage, bool, error)
+	FutureTasks(ctx context.Context, from audit.FuturePage, now task.Time, limit int) ([]int64,
+		audit.FuturePage, bool, error)
 	FutureChecked(ctx context.Context) error
 }
 
@@ -26,7 +26,7 @@ const (
 // walk gives open tasks new scores, and corrects scores in $ns:due. Redis stores that the walk is needed, so that
 // another server can finish it. Two servers may make the walk at the same time.
 type ahead struct {
-	page redisstate.FuturePage
+	page audit.FuturePage
 	back task.Time // Redis's time at the last step; if Redis's clock is set back later, the walk restarts
 	busy bool      // the walk is not finished
 }
@@ -36,7 +36,7 @@ func (s *Server) lookAhead(ctx context.Context) (Done, error) {
 	done := Done{}
 	s.ahead.busy = false
 	if !s.watch.kept.CheckFuture {
-		s.ahead.page = redisstate.FuturePage{}
+		s.ahead.page = audit.FuturePage{}
 		return done, nil
 	}
 	for range aheadPages {
@@ -45,7 +45,7 @@ func (s *Server) lookAhead(ctx context.Context) (Done, error) {
 			return done, err
 		}
 		if now < s.ahead.back {
-			s.ahead.page = redisstate.FuturePage{}
+			s.ahead.page = audit.FuturePage{}
 		}
 		s.ahead.back = now
 		ids, next, last, err := s.store.FutureTasks(ctx, s.ahead.page, now, aheadSize)
@@ -57,7 +57,7 @@ func (s *Server) lookAhead(ctx context.Context) (Done, error) {
 		}
 		s.ahead.page = next
 		if last {
-			s.ahead.page = redisstate.FuturePage{}
+			s.ahead.page = audit.FuturePage{}
 			return done, s.store.FutureChecked(ctx)
 		}
 	}
@@ -71,12 +71,12 @@ func (s *Server) repair(ctx context.Context, ids []int64, done Done) error {
 	if err != nil {
 		return err
 	}
-	_, _, err = s.repairAll(ctx, slices.DeleteFunc(found, func(f redisstate.Finding) bool { return !f.Certain }), done)
+	_, _, err = s.repairAll(ctx, slices.DeleteFunc(found, func(f audit.Finding) bool { return !f.Certain }), done)
 	return err
 }
 
 // repairAll makes the repairs of findings that the grace period allows. It returns Redis's time and the grace period.
-func (s *Server) repairAll(ctx context.Context, found []redisstate.Finding, done Done) (now task.Time, g rules.Grace,
+func (s *Server) repairAll(ctx context.Context, found []audit.Finding, done Done) (now task.Time, g rules.Grace,
 	err error,
 ) {
 	if now, g, err = s.watch.look(ctx); err != nil {

@@ -8,20 +8,22 @@ import (
 	"github.com/tdf-framework/tdf/internal/rules"
 	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate"
+	"github.com/tdf-framework/tdf/redisstate/audit"
+	"github.com/tdf-framework/tdf/redisstate/walk"
 )
 
 type auditStore interface {
 	Overlooked(ctx context.Context, now, since task.Time) ([]int64, error)
 	List(ctx context.Context, state task.State, group string, offset, limit int64) ([]int64, error)
-	Walk(ctx context.Context, from redisstate.WalkPage, limit int64) ([]int64, redisstate.WalkPage, bool, error)
-	Examine(ctx context.Context, ids []int64) ([]redisstate.Finding, error)
+	Walk(ctx context.Context, from walk.Page, limit int64) ([]int64, walk.Page, bool, error)
+	Examine(ctx context.Context, ids []int64) ([]audit.Finding, error)
 	ArchivedElsewhere(ctx context.Context, behind redisstate.ListEntry, before task.Time, most int) ([]int64,
 		redisstate.ListEntry, bool, error)
-	DanglingIDs(ctx context.Context, from redisstate.IndexPage, limit int64) ([]redisstate.Finding,
-		redisstate.IndexPage, bool, error)
+	DanglingIDs(ctx context.Context, from audit.IndexPage, limit int64) ([]audit.Finding,
+		audit.IndexPage, bool, error)
 	ForgetWorkers(ctx context.Context, from int) (int, error)
 	CleanFailures(ctx context.Context, cursor uint64) (uint64, error)
-	KeepIndexNames(ctx context.Context, page redisstate.IndexPage) (redisstate.IndexPage, error)
+	KeepIndexNames(ctx context.Context, page audit.IndexPage) (audit.IndexPage, error)
 }
 
 // Limits for one round of the server.
@@ -49,14 +51,14 @@ const auditGrace = task.Seconds(60)
 // clockSkew is the largest expected error of the clocks of the original TDF's components.
 const clockSkew = task.Seconds(10)
 
-// audit finds due tasks that are not in $ns:due, and inconsistent tasks. Components of the original TDF, and edits by
+// auditor finds due tasks that are not in $ns:due, and inconsistent tasks. Components of the original TDF, and edits by
 // hand, may cause both. An inconsistent task that may be in the middle of a move is a suspect. The audit repairs a
 // suspect only if the suspect has not changed for auditGrace (docs/guarantees.md, "The audit").
-type audit struct {
+type auditor struct {
 	store    auditStore
 	grace    task.Seconds
-	page     redisstate.WalkPage
-	indexes  redisstate.IndexPage
+	page     walk.Page
+	indexes  audit.IndexPage
 	looked   task.Time           // time of the last call of Overlooked
 	walked   task.Time           // time of the last pages of the walk
 	head     map[int64]task.Time // when the audit examined the tasks at the head of the open list
@@ -73,7 +75,7 @@ type suspicion struct {
 }
 
 // suspect makes the next audit examine a task.
-func (a *audit) suspect(id int64) {
+func (a *auditor) suspect(id int64) {
 	if _, known := a.suspects[id]; !known && len(a.suspects) < maxSuspects {
 		a.suspects[id] = suspicion{}
 	}
@@ -135,7 +137,7 @@ func (s *Server) removeGhosts(ctx context.Context, done Done) (last bool, err er
 }
 
 // findings returns the findings that may be repaired now.
-func (a *audit) findings(ctx context.Context, now task.Time, walks bool) ([]redisstate.Finding, error) {
+func (a *auditor) findings(ctx context.Context, now task.Time, walks bool) ([]audit.Finding, error) {
 	ids, err := a.ids(ctx, now, walks)
 	if err != nil {
 		return nil, err
@@ -145,7 +147,7 @@ func (a *audit) findings(ctx context.Context, now task.Time, walks bool) ([]redi
 		return nil, err
 	}
 	suspects := map[int64]suspicion{}
-	var ripe []redisstate.Finding
+	var ripe []audit.Finding
 	for _, f := range found {
 		before := a.suspects[f.ID]
 		switch {
@@ -166,7 +168,7 @@ func (a *audit) findings(ctx context.Context, now task.Time, walks bool) ([]redi
 //   - new tasks that are not in $ns:due
 //   - tasks at the head of the open list that were not examined lately
 //   - if walks is set, the next pages of the walk through all tasks
-func (a *audit) ids(ctx context.Context, now task.Time, walks bool) ([]int64, error) {
+func (a *auditor) ids(ctx context.Context, now task.Time, walks bool) ([]int64, error) {
 	ids := slices.Collect(maps.Keys(a.suspects))
 	newest, err := a.store.Overlooked(ctx, now, max(0, a.looked.Add(-clockSkew)))
 	if err != nil {
@@ -180,7 +182,7 @@ func (a *audit) ids(ctx context.Context, now task.Time, walks bool) ([]int64, er
 	ids = append(append(ids, newest...), head...)
 	last := !walks
 	if walks {
-		a.programs.beginPart(now, a.page == redisstate.WalkPage{})
+		a.programs.beginPart(now, a.page == walk.Page{})
 	}
 	for range pagesPerWalk {
 		if last {
@@ -199,7 +201,7 @@ func (a *audit) ids(ctx context.Context, now task.Time, walks bool) ([]int64, er
 }
 
 // newHead returns the tasks at the head of the open list that were not examined within headPause.
-func (a *audit) newHead(ctx context.Context, now task.Time) (ids []int64, err error) {
+func (a *auditor) newHead(ctx context.Context, now task.Time) (ids []int64, err error) {
 	var head []int64
 	for _, list := range rules.ListsOf(task.Open) {
 		page, err := a.store.List(ctx, list, "", 0, headExamined)

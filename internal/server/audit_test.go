@@ -8,8 +8,9 @@ import (
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/rules"
 	"github.com/tdf-framework/tdf/internal/task"
-	"github.com/tdf-framework/tdf/redisstate"
+	"github.com/tdf-framework/tdf/redisstate/audit"
 	"github.com/tdf-framework/tdf/redisstate/callbacks"
+	"github.com/tdf-framework/tdf/redisstate/walk"
 )
 
 // archiveByHand archives a task as the manager of the original TDF does, without changing the hash.
@@ -32,8 +33,8 @@ func TestTasksArchivedByTheOriginal(t *testing.T) {
 	s.do("ZREM", "$open", "2")
 	s.archiveByHand(1, "succeeded", s.now().Add(-3600))
 	s.archiveByHand(2, "timed_out", s.now().Add(-1800))
-	expect.MustLen(s, expect.Result(s.store.Check(s.Context())).Value(s), 0)
-	s.server.audit.page = redisstate.WalkPage{} // restart the walk through all tasks
+	expect.MustLen(s, expect.Result(audit.Of(s.store).Check(s.Context())).Value(s), 0)
+	s.server.audit.page = walk.Page{} // restart the walk through all tasks
 	s.server.audit.walked = 0
 	done := s.round()
 	expect.Equal(s, done["archived"], 2)
@@ -156,7 +157,7 @@ func (s *walkStore) List(context.Context, task.State, string, int64, int64) ([]i
 	return s.open, nil
 }
 
-func (s *walkStore) Walk(_ context.Context, from redisstate.WalkPage, _ int64) ([]int64, redisstate.WalkPage, bool, error) {
+func (s *walkStore) Walk(_ context.Context, from walk.Page, _ int64) ([]int64, walk.Page, bool, error) {
 	s.pages++
 	return []int64{1000 + int64(s.pages)}, from, false, nil
 }
@@ -166,7 +167,7 @@ func (s *walkStore) Walk(_ context.Context, from redisstate.WalkPage, _ int64) (
 func TestWhatAnAuditExamines(t *testing.T) {
 	t.Parallel()
 	store := &walkStore{open: []int64{1, 2}}
-	a := audit{store: store}
+	a := auditor{store: store}
 	for _, c := range []struct {
 		at    task.Time
 		walks bool

@@ -14,6 +14,7 @@ import (
 	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/manager"
 	"github.com/tdf-framework/tdf/redisstate"
+	"github.com/tdf-framework/tdf/redisstate/audit"
 )
 
 // The slot of the namespace moves between nodes of a Redis Cluster under load, twice. Nothing is lost or inconsistent.
@@ -64,12 +65,12 @@ func (f *failover) drain() (lost int) {
 		return c.Unfinished() == 0 && c[task.Succeeded]+c[task.Failed] == 0
 	}, func() any {
 		return []any{
-			expect.Result(f.store.Counts(t.Context())).Value(t), expect.Result(f.store.Check(t.Context())).Value(t),
+			expect.Result(f.store.Counts(t.Context())).Value(t), expect.Result(audit.Of(f.store).Check(t.Context())).Value(t),
 			f.store.Conn.Outages(),
 		}
 	})
 	f.end()
-	expect.Len(t, expect.Result(f.store.Check(t.Context())).Value(t), 0, "inconsistent tasks")
+	expect.Len(t, expect.Result(audit.Of(f.store).Check(t.Context())).Value(t), 0, "inconsistent tasks")
 	for id, input := range f.opened {
 		found, err := f.store.ReadOne(t.Context(), id, redisstate.Want{Fields: redisstate.Whole})
 		if err != nil {

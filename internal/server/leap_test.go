@@ -15,6 +15,7 @@ import (
 	"github.com/tdf-framework/tdf/internal/rules"
 	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate"
+	"github.com/tdf-framework/tdf/redisstate/audit"
 	"github.com/tdf-framework/tdf/redisstate/presence"
 )
 
@@ -303,7 +304,7 @@ func TestAuditFindsAScoreInTheFuture(t *testing.T) {
 	s := newSite(t)
 	s.open(define(), define())
 	s.cli.ZIncrBy(s.Context(), s.ns+":open", 3600, "2")
-	findings := expect.Result(s.store.Check(s.Context())).Value(s)
+	findings := expect.Result(audit.Of(s.store).Check(s.Context())).Value(s)
 	expect.MustLen(s, findings, 1)
 	expect.MustEqual(s, findings[0].ID, 2)
 	expect.MustEqual(s, findings[0].Repair.Verb, rules.VerbRescore)
@@ -323,7 +324,7 @@ func TestAuditFindsALeaseInTheFuture(t *testing.T) {
 	ahead := s.now().Add(3600)
 	s.do("HSET", "$task:1", "lease_until", ahead.String())
 	s.do("ZADD", "$due", ahead.String(), 1)
-	findings := expect.Result(s.store.Check(s.Context())).Value(s)
+	findings := expect.Result(audit.Of(s.store).Check(s.Context())).Value(s)
 	expect.MustLen(s, findings, 1)
 	expect.MustEqual(s, findings[0].Repair.Verb, rules.VerbRescore)
 	s.round()

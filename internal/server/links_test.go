@@ -13,6 +13,7 @@ import (
 	"github.com/tdf-framework/tdf/internal/rules"
 	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate"
+	"github.com/tdf-framework/tdf/redisstate/audit"
 	"github.com/tdf-framework/tdf/redisstate/dependencies"
 )
 
@@ -578,9 +579,9 @@ func TestAuditFindsUnheardEndings(t *testing.T) {
 				expect.NoError(t, s.apply(rules.Archive(s.task(1))))
 			}
 			s.do("HSET", "$task:1", "links", 0)
-			findings := expect.Result(s.store.Check(t.Context())).Value(t)
+			findings := expect.Result(audit.Of(s.store).Check(t.Context())).Value(t)
 			expect.MustLen(t, findings, 1)
-			expect.MustEqual(t, expect.Result(s.store.Repair(t.Context(), "server", findings)).Value(t), 1)
+			expect.MustEqual(t, expect.Result(audit.Of(s.store).Repair(t.Context(), "server", findings)).Value(t), 1)
 			expect.Equal(t, fmt.Sprint(s.runAll()), "[3]")
 			s.nothingLeft()
 		})
@@ -742,10 +743,10 @@ func TestAuditFindsDeletedDependencies(t *testing.T) {
 				s.do("ZREM", "$open", 1)
 				s.do("ZREM", "$due", 1)
 			}
-			findings := expect.Result(s.store.Check(t.Context())).Value(t)
+			findings := expect.Result(audit.Of(s.store).Check(t.Context())).Value(t)
 			expect.MustLen(t, findings, 1)
 			expect.Contains(t, findings[0].Problem, "for which tasks wait")
-			expect.MustEqual(t, expect.Result(s.store.Repair(t.Context(), "server", findings)).Value(t), 1)
+			expect.MustEqual(t, expect.Result(audit.Of(s.store).Repair(t.Context(), "server", findings)).Value(t), 1)
 			expect.Equal(t, fmt.Sprint(s.runAll()), "[2 4]")
 			expect.Contains(t, s.mustBe(3, task.Failed, 0).LastError(), "task 1 does not exist")
 			s.nothingLeft()

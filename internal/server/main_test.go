@@ -19,6 +19,7 @@ import (
 	"github.com/tdf-framework/tdf/internal/rules"
 	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate"
+	"github.com/tdf-framework/tdf/redisstate/audit"
 	"github.com/tdf-framework/tdf/redisstate/embedded"
 )
 
@@ -144,7 +145,7 @@ func (s *site) mustBe(id int64, state task.State, round int) *task.Task {
 // checkConsistent checks that the audit finds nothing.
 func (s *site) checkConsistent() {
 	s.Helper()
-	expect.Len(s, expect.Result(s.store.Check(s.Context())).Value(s), 0)
+	expect.Len(s, expect.Result(audit.Of(s.store).Check(s.Context())).Value(s), 0)
 }
 
 func define() task.Properties { return task.Defaults("p", "rsync:/p/run.sh", "1") }

@@ -6,7 +6,7 @@ import (
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/rules"
 	"github.com/tdf-framework/tdf/internal/task"
-	"github.com/tdf-framework/tdf/redisstate"
+	"github.com/tdf-framework/tdf/redisstate/walk"
 )
 
 // These tests send the same commands to Redis as managers and workers of the original TDF. Both versions may share a
@@ -294,7 +294,7 @@ func TestOriginalTimeOutAmongManyTasks(t *testing.T) {
 		expect.MustTrue(s, len(c.Claims) != 0, left)
 		left -= len(c.Claims)
 	}
-	s.server.audit.page = redisstate.WalkPage{} // restart the walk at the lowest ids, far from this task
+	s.server.audit.page = walk.Page{} // restart the walk at the lowest ids, far from this task
 	s.round()
 	for end := s.now().Add(1.3); s.now() < end; {
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/tdf-framework/tdf/internal/rules"
 	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate"
+	"github.com/tdf-framework/tdf/redisstate/audit"
 	"github.com/tdf-framework/tdf/redisstate/blobs"
 	"github.com/tdf-framework/tdf/redisstate/conn"
 	"github.com/tdf-framework/tdf/redisstate/counts"
@@ -52,7 +53,11 @@ func StoreOf(s *redisstate.Store) Store {
 		periodics.Periodics
 		*presence.Presence
 		*programs.Archives
-	}{s, s.Conn, s.Blobs, s.Counters, dependencies.Of(s), s.Groups, &s.Limits, periodics.Of(s), s.Presence, s.Programs}
+		audit.Auditor
+	}{
+		s, s.Conn, s.Blobs, s.Counters, dependencies.Of(s), s.Groups, &s.Limits, periodics.Of(s), s.Presence, s.Programs,
+		audit.Of(s),
+	}
 }
 
 // A Server settles the tasks of one namespace.
@@ -63,7 +68,7 @@ type Server struct {
 	log     *slog.Logger
 	watch   watch
 	ahead   ahead
-	audit   audit
+	audit   auditor
 	links   links
 	history history
 	clock   func() time.Time
@@ -93,7 +98,7 @@ func New(name string, cfg config.Server, store *redisstate.Store, log *slog.Logg
 func NewOn(name string, cfg config.Server, store Store, log *slog.Logger, options ...Option) *Server {
 	s := &Server{name: name, cfg: cfg, store: store, log: log, clock: time.Now}
 	s.watch = watch{store: store, grace: task.For(cfg.OutageGrace), log: log, clock: time.Now}
-	s.audit = audit{store: store, grace: auditGrace, suspects: map[int64]suspicion{}}
+	s.audit = auditor{store: store, grace: auditGrace, suspects: map[int64]suspicion{}}
 	for _, option := range options {
 		option(s)
 	}

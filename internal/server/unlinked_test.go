@@ -11,6 +11,7 @@ import (
 	"github.com/tdf-framework/tdf/internal/rules"
 	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate"
+	"github.com/tdf-framework/tdf/redisstate/audit"
 	"github.com/tdf-framework/tdf/redisstate/dependencies"
 )
 
@@ -123,10 +124,10 @@ func TestForeignMembersOfUnlinked(t *testing.T) {
 	s.do("ZREM", "$unlinked", 3)
 	s.settle()
 	expect.Equal(t, fmt.Sprint(s.do("ZCARD", "$unlinked")), "0", "members are left")
-	findings := expect.Result(s.store.Check(t.Context())).Value(t)
+	findings := expect.Result(audit.Of(s.store).Check(t.Context())).Value(t)
 	expect.MustLen(t, findings, 1)
 	expect.MustEqual(t, findings[0].ID, 3)
-	expect.MustEqual(t, expect.Result(s.store.Repair(t.Context(), "server", findings)).Value(t), 1)
+	expect.MustEqual(t, expect.Result(audit.Of(s.store).Repair(t.Context(), "server", findings)).Value(t), 1)
 	ran := s.runAll()
 	expect.Equal(t, fmt.Sprint(ran), "[1 2 3]")
 	expect.True(t, s.isGone(2), ran)

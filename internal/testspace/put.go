@@ -10,6 +10,7 @@ import (
 	"github.com/tdf-framework/tdf/internal/rules"
 	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate"
+	"github.com/tdf-framework/tdf/redisstate/walk"
 )
 
 // PutTasks writes tasks with these properties, with their entries in the list of their state, and has the audit's
@@ -17,7 +18,7 @@ import (
 func PutTasks(t testing.TB, s *redisstate.Store, tasks map[int64]task.Hash) {
 	t.Helper()
 	var moves []rules.Move
-	last, err := s.LastID(t.Context())
+	last, err := walk.LastID(t.Context(), s.Conn)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -3,6 +3,7 @@ package keys
 
 import (
 	"strconv"
+	"strings"
 
 	"github.com/tdf-framework/tdf/internal/rules"
 	"github.com/tdf-framework/tdf/internal/task"
@@ -32,6 +33,20 @@ func (k Names) Key(name string) string { return k.prefix + name }
 
 // List returns the key of the sorted set that holds the ids of the tasks in state s.
 func (k Names) List(s task.State) string { return k.Key(string(s)) }
+
+// Lists returns the keys of all lists.
+func (k Names) Lists() (keys []string) {
+	for _, list := range rules.Lists {
+		keys = append(keys, k.List(list))
+	}
+	return keys
+}
+
+// Pattern returns the glob pattern of the keys whose names in the namespace match a pattern.
+func (k Names) Pattern(names string) string { return patternEscaper.Replace(k.prefix) + names }
+
+// patternEscaper escapes the special characters in a text, so that a pattern matches the text itself.
+var patternEscaper = strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`, `]`, `\]`)
 
 // OpenSet returns the key of the set with a name: the open tasks with a requirement, those of a group, or those that
 // are held for a reason. The name "" is that of the list of the open tasks without a place.

@@ -14,6 +14,7 @@ import (
 	"github.com/tdf-framework/tdf/internal/web/wire"
 	"github.com/tdf-framework/tdf/manager"
 	"github.com/tdf-framework/tdf/redisstate"
+	"github.com/tdf-framework/tdf/redisstate/walk"
 )
 
 // The statuses of tasks.
@@ -208,7 +209,7 @@ func (a *app) ofQueue(ctx context.Context, c *wire.Call, queue, status string, l
 
 // newest returns the ids of the newest tasks of all queues, among the last tasks of the namespace.
 func (a *app) newest(ctx context.Context, c *wire.Call, _, status string, limit int) (ids []int64, err error) {
-	next, err := a.store.LastID(ctx)
+	next, err := walk.LastID(ctx, a.store.Conn)
 	for range mostPages {
 		if next < 1 || err != nil {
 			break

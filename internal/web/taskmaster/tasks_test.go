@@ -16,6 +16,7 @@ import (
 	"github.com/tdf-framework/tdf/internal/testspace"
 	"github.com/tdf-framework/tdf/internal/webtest"
 	"github.com/tdf-framework/tdf/redisstate"
+	"github.com/tdf-framework/tdf/redisstate/audit"
 )
 
 // A task goes from its submission to DONE, and each answer is already true.
@@ -125,7 +126,7 @@ func TestReportsRace(t *testing.T) {
 		expect.True(t, won >= 1, "nobody won", status)
 		expect.OneOf(t, got.Status, "DONE", "DEAD")
 	}
-	expect.Len(t, expect.Result(s.store.Check(t.Context())).Value(t), 0, "findings of the audit")
+	expect.Len(t, expect.Result(audit.Of(s.store).Check(t.Context())).Value(t), 0, "findings of the audit")
 }
 
 // A task is claimed only by workers that have all of its tags.

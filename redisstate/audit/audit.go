@@ -1,4 +1,5 @@
-package redisstate
+// Package audit examines the tasks of a namespace, and repairs the inconsistent ones (docs/guarantees.md, "The audit").
+package audit
 
 import (
 	"context"
@@ -10,9 +11,18 @@ import (
 
 	"github.com/tdf-framework/tdf/internal/rules"
 	"github.com/tdf-framework/tdf/internal/task"
+	"github.com/tdf-framework/tdf/redisstate"
 	"github.com/tdf-framework/tdf/redisstate/conn"
 	"github.com/tdf-framework/tdf/redisstate/index"
+	"github.com/tdf-framework/tdf/redisstate/lua"
+	"github.com/tdf-framework/tdf/redisstate/walk"
 )
+
+// An Auditor examines tasks and repairs them.
+type Auditor struct{ store *redisstate.Store }
+
+// Of returns the Auditor of a store's namespace.
+func Of(s *redisstate.Store) Auditor { return Auditor{s} }
 
 // A Finding describes an inconsistency of one task.
 type Finding struct {
@@ -34,7 +44,7 @@ func (f Finding) String() string { return fmt.Sprintf("task %d: %s", f.ID, f.Pro
 
 // Check examines all tasks and returns findings about the inconsistent ones. It may run while tasks are processed.
 // While a component of the original TDF moves a task, the task may look inconsistent.
-func (s *Store) Check(ctx context.Context) ([]Finding, error) {
+func (a Auditor) Check(ctx context.Context) ([]Finding, error) {
 	var findings []Finding
 	seen := map[int64]bool{}
 	add := func(found []Finding) {
@@ -45,14 +55,11 @@ func (s *Store) Check(ctx context.Context) ([]Finding, error) {
 			seen[f.ID] = true
 		}
 	}
-	var page WalkPage
-	for done := false; !done; {
-		var ids []int64
-		var err error
-		if ids, page, done, err = s.Walk(ctx, page, 500); err != nil {
+	for ids, err := range a.store.IDs(ctx, 500) {
+		if err != nil {
 			return findings, err
 		}
-		found, err := s.examineTwice(ctx, ids)
+		found, err := a.examineTwice(ctx, ids)
 		if err != nil {
 			return findings, err
 		}
@@ -62,7 +69,7 @@ func (s *Store) Check(ctx context.Context) ([]Finding, error) {
 	for done := false; !done; {
 		var dangling []Finding
 		var err error
-		if dangling, indexes, done, err = s.DanglingIDs(ctx, indexes, 500); err != nil {
+		if dangling, indexes, done, err = a.DanglingIDs(ctx, indexes, 500); err != nil {
 			return findings, err
 		}
 		add(dangling)
@@ -71,15 +78,15 @@ func (s *Store) Check(ctx context.Context) ([]Finding, error) {
 }
 
 // withoutHeld leaves out the tasks that a server has not settled because a grace period holds back its decision.
-func (s *Store) withoutHeld(ctx context.Context, findings []Finding) ([]Finding, error) {
+func (a Auditor) withoutHeld(ctx context.Context, findings []Finding) ([]Finding, error) {
 	if len(findings) == 0 {
 		return nil, nil
 	}
-	grace, err := s.Presence.Grace(ctx)
+	grace, err := a.store.Presence.Grace(ctx)
 	if err != nil {
 		return nil, err
 	}
-	now, err := s.Now(ctx)
+	now, err := a.store.Now(ctx)
 	return slices.DeleteFunc(findings, func(f Finding) bool {
 		return !f.Repair.Repair && now < grace.Holds(&f.Repair)
 	}), err
@@ -87,8 +94,8 @@ func (s *Store) withoutHeld(ctx context.Context, findings []Finding) ([]Finding,
 
 // examineTwice examines tasks twice, and returns only the findings that are the same both times, without those that a
 // grace period holds back. A task that moves while it is read may look inconsistent once.
-func (s *Store) examineTwice(ctx context.Context, ids []int64) ([]Finding, error) {
-	first, err := s.Examine(ctx, ids)
+func (a Auditor) examineTwice(ctx context.Context, ids []int64) ([]Finding, error) {
+	first, err := a.Examine(ctx, ids)
 	if err != nil || len(first) == 0 {
 		return nil, err
 	}
@@ -98,35 +105,40 @@ func (s *Store) examineTwice(ctx context.Context, ids []int64) ([]Finding, error
 		signs[f.ID] = f.Problem + f.Snapshot
 		again = append(again, f.ID)
 	}
-	second, err := s.Examine(ctx, again)
+	second, err := a.Examine(ctx, again)
 	if err != nil {
 		return nil, err
 	}
 	second = slices.DeleteFunc(second, func(f Finding) bool { return signs[f.ID] != f.Problem+f.Snapshot })
-	return s.withoutHeld(ctx, second)
+	return a.withoutHeld(ctx, second)
+}
+
+// Walk returns the next page of a walk through all tasks ([walk.Next]).
+func (a Auditor) Walk(ctx context.Context, from walk.Page, most int64) ([]int64, walk.Page, bool, error) {
+	return walk.Next(ctx, a.store.Conn, from, most)
 }
 
 // Examine reads tasks and returns findings about the inconsistent ones. It reads each task in several steps, so a task
 // that moves between two steps may look inconsistent.
-func (s *Store) Examine(ctx context.Context, ids []int64) ([]Finding, error) {
+func (a Auditor) Examine(ctx context.Context, ids []int64) ([]Finding, error) {
 	if len(ids) == 0 {
 		return nil, nil
 	}
-	now, err := s.Now(ctx)
+	now, err := a.store.Now(ctx)
 	if err != nil {
 		return nil, err
 	}
 	// Read the scores before the tasks. If a lease is renewed in between, the repair's fence no longer fits, and the
 	// repair does nothing.
-	due, err := s.scores(ctx, s.Keys.Due(), ids)
+	due, err := a.scores(ctx, a.store.Keys.Due(), ids)
 	if err != nil {
 		return nil, err
 	}
-	stored, err := s.Read(ctx, ids, Want{Fields: Rules | Lists})
+	stored, err := a.store.Read(ctx, ids, redisstate.Want{Fields: redisstate.Rules | redisstate.Lists})
 	if err != nil {
 		return nil, err
 	}
-	unheard, err := s.markNeeded(ctx, stored)
+	unheard, err := a.markNeeded(ctx, stored)
 	if err != nil {
 		return nil, err
 	}
@@ -135,15 +147,15 @@ func (s *Store) Examine(ctx context.Context, ids []int64) ([]Finding, error) {
 		sightings[i] = stored[i].Placement()
 		sightings[i].Unheard = unheard[i]
 	}
-	scores, err := s.Counters.IndexScores(ctx, sightings)
+	scores, err := a.store.Counters.IndexScores(ctx, sightings)
 	if err != nil {
 		return nil, err
 	}
-	inPlace, err := s.inPlace(ctx, sightings)
+	inPlace, err := a.inPlace(ctx, sightings)
 	if err != nil {
 		return nil, err
 	}
-	counted, err := s.Limits.CountedByLimits(ctx, sightings)
+	counted, err := a.store.Limits.CountedByLimits(ctx, sightings)
 	if err != nil {
 		return nil, err
 	}
@@ -179,15 +191,16 @@ type entries struct {
 // fence returns the fence of a repair: the task's score in `due`, as Examine read it.
 func (x entries) fence() string {
 	if x.due.Err() != nil {
-		return notDue
+		return rules.NotDue
 	}
-	return dueScore(x.due.Val())
+	return rules.DueAt(x.due.Val())
 }
 
-func (s *Store) scores(ctx context.Context, key string, ids []int64) ([]*redis.FloatCmd, error) {
-	return conn.AskEach(ctx, s.Conn, "look up tasks in "+key, ids, func(p redis.Pipeliner, id int64) *redis.FloatCmd {
-		return p.ZScore(ctx, key, strconv.FormatInt(id, 10))
-	})
+func (a Auditor) scores(ctx context.Context, key string, ids []int64) ([]*redis.FloatCmd, error) {
+	return conn.AskEach(ctx, a.store.Conn, "look up tasks in "+key, ids,
+		func(p redis.Pipeliner, id int64) *redis.FloatCmd {
+			return p.ZScore(ctx, key, strconv.FormatInt(id, 10))
+		})
 }
 
 func (x entries) examine(s rules.Placement, now task.Time) (Finding, bool) {
@@ -269,14 +282,14 @@ func (x entries) misplaced(t *task.Task) bool {
 
 // Repair repairs the tasks that Check found, unless they have changed since the check. It returns the number of
 // repaired tasks.
-func (s *Store) Repair(ctx context.Context, who string, findings []Finding) (int, error) {
-	var moves []rules.Move
+func (a Auditor) Repair(ctx context.Context, who string, findings []Finding) (int, error) {
+	var units []redisstate.Unit
 	for _, f := range findings {
 		if f.Repair.Verb != "" {
-			moves = append(moves, f.Repair)
+			units = append(units, redisstate.Unit{Moves: []rules.Move{f.Repair}})
 		}
 	}
-	outcomes, err := s.Apply(ctx, who, unitsOf(moves)...)
+	outcomes, err := a.store.Apply(ctx, who, units...)
 	repaired := 0
 	for _, o := range outcomes {
 		if o.Err == nil {
@@ -289,19 +302,19 @@ func (s *Store) Repair(ctx context.Context, who string, findings []Finding) (int
 // markNeeded sets Dependents to at least 1 for each finished task whose group unfinished tasks need. It also reports
 // for each task whether its list of dependents has entries although the task is finished or does not exist. This
 // happens if the original TDF has finished the task, or another program has deleted the task.
-func (s *Store) markNeeded(ctx context.Context, stored []Stored) (unheard []bool, err error) {
+func (a Auditor) markNeeded(ctx context.Context, stored []redisstate.Stored) (unheard []bool, err error) {
 	groups, waiting := make([]*redis.FloatCmd, len(stored)), make([]*redis.IntCmd, len(stored))
-	err = s.Conn.Pipeline(ctx, "read which tasks are needed", func(p redis.Pipeliner) {
+	err = a.store.Conn.Pipeline(ctx, "read which tasks are needed", func(p redis.Pipeliner) {
 		for i := range stored {
 			t := stored[i].Task
 			if t != nil && !t.State.Finished() {
 				continue
 			}
 			if t != nil && t.Group != "" {
-				groups[i] = p.ZScore(ctx, s.Keys.AwaitedGroups(), t.Group)
+				groups[i] = p.ZScore(ctx, a.store.Keys.AwaitedGroups(), t.Group)
 			}
 			if t == nil || t.HasLinks {
-				waiting[i] = p.Exists(ctx, s.Keys.DependentsPrefix()+strconv.FormatInt(stored[i].ID, 10))
+				waiting[i] = p.Exists(ctx, a.store.Keys.DependentsPrefix()+strconv.FormatInt(stored[i].ID, 10))
 			}
 		}
 	})
@@ -313,4 +326,39 @@ func (s *Store) markNeeded(ctx context.Context, stored []Stored) (unheard []bool
 		unheard[i] = waiting[i] != nil && waiting[i].Val() > 0
 	}
 	return unheard, err
+}
+
+// locatedAtOnce limits a call of located.lua.
+const locatedAtOnce = 100
+
+// inPlace reports for each task whether claims, or the server, find it in its place. It is true for a task without a
+// place, and for one that has moved since it was read.
+func (a Auditor) inPlace(ctx context.Context, all []rules.Placement) ([]bool, error) {
+	in := make([]bool, len(all))
+	var asked []int
+	for i := range all {
+		t := all[i].Task
+		in[i] = t == nil || t.State != task.Open || t.OpenPlace() == "" || t.PlacedIn != t.OpenPlace()
+		if !in[i] {
+			asked = append(asked, i)
+		}
+	}
+	for some := range slices.Chunk(asked, locatedAtOnce) {
+		e := &conn.Args{}
+		e.Add(a.store.Keys.TaskPrefix())
+		for _, i := range some {
+			t := all[i].Task
+			e.All = append(e.All, t.ID, t.OpenPlace())
+			e.Flag(t.MustLink())
+		}
+		reply, err := a.store.Conn.Run(ctx, "read the places of open tasks", lua.Located,
+			[]string{a.store.Keys.List(task.Open)}, e.All, conn.ListOf(len(some), len(some), conn.IsNumber))
+		if err != nil {
+			return in, err
+		}
+		for k, found := range conn.List(reply) {
+			in[some[k]] = conn.Number(found) == 1
+		}
+	}
+	return in, nil
 }

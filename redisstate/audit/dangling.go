@@ -1,4 +1,4 @@
-package redisstate
+package audit
 
 import (
 	"context"
@@ -20,7 +20,7 @@ type IndexPage struct {
 	begun   bool            // the walk through the keys has begun
 	indexes []index.Set     // the indexes that the walk has not finished
 	index   uint64          // the cursor in the first of them
-	found   []index.Set     // the indexes that the last page has found; see [Store.KeepIndexNames]
+	found   []index.Set     // the indexes that the last page has found; see [Auditor.KeepIndexNames]
 	named   map[bool]string // the names of a group (false) and of a queue (true) after which KeepIndexNames continues
 }
 
@@ -33,13 +33,13 @@ const (
 // DanglingIDs examines the next page of ids in the indexes of groups and queues. The page has about the given number of
 // ids. DanglingIDs returns findings about ids that have no task, for example because the task's hash was deleted by
 // hand. If the page was the last one, done is true.
-func (s *Store) DanglingIDs(ctx context.Context, from IndexPage, most int64) (dangling []Finding, next IndexPage,
+func (a Auditor) DanglingIDs(ctx context.Context, from IndexPage, most int64) (dangling []Finding, next IndexPage,
 	done bool, err error,
 ) {
 	from.found = nil
 	if len(from.indexes) == 0 && (!from.begun || from.keys > 0) {
 		from.begun = true
-		if from.indexes, from.keys, err = s.scanIndexes(ctx, from.keys); err != nil {
+		if from.indexes, from.keys, err = a.scanIndexes(ctx, from.keys); err != nil {
 			return nil, from, false, err
 		}
 		from.found = from.indexes
@@ -50,11 +50,11 @@ func (s *Store) DanglingIDs(ctx context.Context, from IndexPage, most int64) (da
 			break
 		}
 		first := from.indexes[0]
-		members, cursor, err := s.scanIndex(ctx, first, from.index, most)
+		members, cursor, err := a.scanIndex(ctx, first, from.index, most)
 		if err != nil {
 			return nil, from, false, err
 		}
-		found, err := s.danglingOf(ctx, first, members)
+		found, err := a.danglingOf(ctx, first, members)
 		if err != nil {
 			return nil, from, false, err
 		}
@@ -71,21 +71,21 @@ func (s *Store) DanglingIDs(ctx context.Context, from IndexPage, most int64) (da
 	return dangling, from, done, nil
 }
 
-func (s *Store) scanIndexes(ctx context.Context, from uint64) (indexes []index.Set, next uint64, err error) {
-	pattern := patternEscaper.Replace(s.Keys.Key("")) + "[gq][ru][oe][ue][pe]:*" // group:* and queue:*
-	found, next, err := s.Conn.Scan(ctx, "find groups and queues", func(r redis.Cmdable) *redis.ScanCmd {
+func (a Auditor) scanIndexes(ctx context.Context, from uint64) (indexes []index.Set, next uint64, err error) {
+	pattern := a.store.Keys.Pattern("[gq][ru][oe][ue][pe]:*") // group:* and queue:*
+	found, next, err := a.store.Conn.Scan(ctx, "find groups and queues", func(r redis.Cmdable) *redis.ScanCmd {
 		return r.ScanType(ctx, from, pattern, keysScanned, "zset")
 	})
-	if s.Conn.MayNotScan(err) {
+	if a.store.Conn.MayNotScan(err) {
 		return nil, 0, nil
 	}
 	if err != nil {
 		return nil, from, err
 	}
 	for _, key := range found {
-		if group, is := strings.CutPrefix(key, s.Keys.GroupPrefix()); is {
+		if group, is := strings.CutPrefix(key, a.store.Keys.GroupPrefix()); is {
 			indexes = append(indexes, index.Set{Name: group})
-		} else if queue, is := strings.CutPrefix(key, s.Keys.QueuePrefix()); is {
+		} else if queue, is := strings.CutPrefix(key, a.store.Keys.QueuePrefix()); is {
 			indexes = append(indexes, index.Set{OfQueue: true, Name: queue})
 		}
 	}
@@ -95,13 +95,12 @@ func (s *Store) scanIndexes(ctx context.Context, from uint64) (indexes []index.S
 // scanIndex returns the next ids in an index. It skips ids with an invalid score. If a score is invalid,
 // another program has added the member, or the key belongs to another namespace. The name of that other namespace
 // begins with the name of this namespace, and ":group" or ":queue".
-func (s *Store) scanIndex(ctx context.Context, of index.Set, from uint64, most int64) (ids []int64, next uint64,
+func (a Auditor) scanIndex(ctx context.Context, of index.Set, from uint64, most int64) (ids []int64, next uint64,
 	err error,
 ) {
-	key := of.Key(s.Keys)
-	scanned, next, err := s.Conn.Scan(ctx, "read the index "+strconv.Quote(key), func(r redis.Cmdable) *redis.ScanCmd {
-		return r.ZScan(ctx, key, from, "", most)
-	})
+	key := of.Key(a.store.Keys)
+	scanned, next, err := a.store.Conn.Scan(ctx, "read the index "+strconv.Quote(key),
+		func(r redis.Cmdable) *redis.ScanCmd { return r.ZScan(ctx, key, from, "", most) })
 	if err != nil && !conn.IsWrongType(err) { // the key may have changed its type since the scan
 		return nil, from, err
 	}
@@ -119,12 +118,12 @@ func (s *Store) scanIndex(ctx context.Context, of index.Set, from uint64, most i
 // danglingOf returns findings about the ids that have no task. It reads the task first, and then the index again. A
 // task leaves the index at the same moment as its hash is removed. So if the hash is missing and the id is still in the
 // index, the id has no task.
-func (s *Store) danglingOf(ctx context.Context, of index.Set, ids []int64) ([]Finding, error) {
+func (a Auditor) danglingOf(ctx context.Context, of index.Set, ids []int64) ([]Finding, error) {
 	states, places := make([]*redis.StringCmd, len(ids)), make([]*redis.FloatCmd, len(ids))
-	key := of.Key(s.Keys)
-	err := s.Conn.Pipeline(ctx, "look up the tasks of the index "+strconv.Quote(key), func(p redis.Pipeliner) {
+	key := of.Key(a.store.Keys)
+	err := a.store.Conn.Pipeline(ctx, "look up the tasks of the index "+strconv.Quote(key), func(p redis.Pipeliner) {
 		for i, id := range ids {
-			states[i] = p.HGet(ctx, s.Keys.Task(id), "state")
+			states[i] = p.HGet(ctx, a.store.Keys.Task(id), "state")
 			places[i] = p.ZScore(ctx, key, strconv.FormatInt(id, 10))
 		}
 	})
@@ -149,12 +148,12 @@ func (s *Store) danglingOf(ctx context.Context, of index.Set, ids []int64) ([]Fi
 // namesChecked is the number of names that one call of KeepIndexNames checks in each set.
 const namesChecked = 500
 
-// KeepIndexNames adds the groups and queues that a page of [Store.DanglingIDs] has found to the sets of their names. It
-// also checks some names of the sets, and removes those without tasks. It returns the page with which the walk
+// KeepIndexNames adds the groups and queues that a page of [Auditor.DanglingIDs] has found to the sets of their names.
+// It also checks some names of the sets, and removes those without tasks. It returns the page with which the walk
 // continues.
-func (s *Store) KeepIndexNames(ctx context.Context, page IndexPage) (IndexPage, error) {
+func (a Auditor) KeepIndexNames(ctx context.Context, page IndexPage) (IndexPage, error) {
 	named := map[bool]string{}
-	for ofQueue, set := range map[bool]string{false: s.Keys.GroupNames(), true: s.Keys.QueueNames()} {
+	for ofQueue, set := range map[bool]string{false: a.store.Keys.GroupNames(), true: a.store.Keys.QueueNames()} {
 		var found []string
 		for _, x := range page.found {
 			if x.OfQueue == ofQueue {
@@ -162,11 +161,11 @@ func (s *Store) KeepIndexNames(ctx context.Context, page IndexPage) (IndexPage, 
 			}
 		}
 		e := &conn.Args{}
-		e.Add(index.Set{OfQueue: ofQueue}.Key(s.Keys), page.named[ofQueue])
+		e.Add(index.Set{OfQueue: ofQueue}.Key(a.store.Keys), page.named[ofQueue])
 		e.Count(namesChecked)
 		e.Strings(found)
-		reply, err := s.Conn.Run(ctx, "check the names of groups and queues", lua.IndexNames, []string{set}, e.All,
-			conn.IsText)
+		reply, err := a.store.Conn.Run(ctx, "check the names of groups and queues", lua.IndexNames, []string{set},
+			e.All, conn.IsText)
 		if err != nil {
 			return page, err
 		}
