@@ -138,37 +138,23 @@ func (a Auditor) Examine(ctx context.Context, ids []int64) ([]Finding, error) {
 	if err != nil {
 		return nil, err
 	}
-	unheard, err := a.markNeeded(ctx, stored)
+	all, err := a.lookUp(ctx, stored)
 	if err != nil {
 		return nil, err
 	}
-	sightings := make([]rules.Placement, len(stored))
-	for i := range stored {
-		sightings[i] = stored[i].Placement()
-		sightings[i].Unheard = unheard[i]
-	}
-	scores, err := a.store.Counters.IndexScores(ctx, sightings)
-	if err != nil {
-		return nil, err
-	}
-	inPlace, err := a.inPlace(ctx, sightings)
-	if err != nil {
-		return nil, err
-	}
-	counted, err := a.store.Limits.CountedByLimits(ctx, sightings)
+	inPlace, err := a.inPlace(ctx, stored)
 	if err != nil {
 		return nil, err
 	}
 	var findings []Finding
-	for i, sighting := range sightings {
-		x := entries{
-			due: due[i], scores: scores[i], rank: len(findings),
-			outOfPlace: !inPlace[i], uncounted: !counted[i],
-		}
-		if f, wrong := x.examine(sighting, now); wrong {
-			f.ID = sighting.ID
+	for i, x := range all {
+		x.due, x.rank, x.outOfPlace = due[i], len(findings), !inPlace[i]
+		s := stored[i].Placement()
+		s.Unheard = x.dependents != nil && x.dependents.Val() > 0
+		if f, wrong := x.examine(s, now); wrong {
+			f.ID = s.ID
 			f.Repair.Due = x.fence()
-			if t := sighting.Task; t != nil { // a task that has moved since may look inconsistent in the same way
+			if t := s.Task; t != nil { // a task that has moved since may look inconsistent in the same way
 				f.Repair = f.Repair.IfUnchanged(t)
 				f.Snapshot += fmt.Sprint(" ", t.Round, " ", t.Revision)
 			}
@@ -178,14 +164,17 @@ func (a Auditor) Examine(ctx context.Context, ids []int64) ([]Finding, error) {
 	return findings, nil
 }
 
-// An entries value holds a task's scores in `due`, and in the indexes of its group and queue.
+// An entries value says where a task was found. Commands that the task does not need are nil.
 type entries struct {
-	due    *redis.FloatCmd
-	scores []*redis.FloatCmd
-	rank   int // the number of findings about the tasks before this one in the call
+	due        *redis.FloatCmd
+	scores     []*redis.FloatCmd // in the indexes of its group and queue
+	limited    *redis.FloatCmd   // among the tasks that the limit of its key counts
+	rank       int               // the number of findings about the tasks before this one in the call
+	outOfPlace bool              // the task has a place, but claims do not find it there
 
-	outOfPlace bool // the task has a place, but claims do not find it there
-	uncounted  bool // the task runs, but the limit of its key does not count it
+	// The number of lists of dependents. A finished task has one if the original TDF has finished it, and a task that
+	// does not exist if another program has deleted it.
+	dependents *redis.IntCmd
 }
 
 // fence returns the fence of a repair: the task's score in `due`, as Examine read it.
@@ -228,7 +217,7 @@ func (x entries) examine(s rules.Placement, now task.Time) (Finding, bool) {
 			Certain: true,
 		}, true
 	}
-	if x.uncounted { // until the repair, too many tasks of the key may run
+	if x.limited != nil && x.limited.Err() != nil { // until the repair, too many tasks of the key may run
 		why := "the limit of its key does not count it"
 		return Finding{Problem: why, Repair: s.Reindex(why), Certain: true}, true
 	}
@@ -299,33 +288,38 @@ func (a Auditor) Repair(ctx context.Context, who string, findings []Finding) (in
 	return repaired, err
 }
 
-// markNeeded sets Dependents to at least 1 for each finished task whose group unfinished tasks need. It also reports
-// for each task whether its list of dependents has entries although the task is finished or does not exist. This
-// happens if the original TDF has finished the task, or another program has deleted the task.
-func (a Auditor) markNeeded(ctx context.Context, stored []redisstate.Stored) (unheard []bool, err error) {
-	groups, waiting := make([]*redis.FloatCmd, len(stored)), make([]*redis.IntCmd, len(stored))
-	err = a.store.Conn.Pipeline(ctx, "read which tasks are needed", func(p redis.Pipeliner) {
+// lookUp looks up tasks in the sets that should have them. It sets Dependents to at least 1 for each finished task
+// whose group unfinished tasks need.
+func (a Auditor) lookUp(ctx context.Context, stored []redisstate.Stored) ([]entries, error) {
+	keys, all := a.store.Keys, make([]entries, len(stored))
+	needed := make([]*redis.FloatCmd, len(stored))
+	err := a.store.Conn.Pipeline(ctx, "look up tasks in groups, queues and limits", func(p redis.Pipeliner) {
 		for i := range stored {
-			t := stored[i].Task
-			if t != nil && !t.State.Finished() {
+			x, t, id := &all[i], stored[i].Task, strconv.FormatInt(stored[i].ID, 10)
+			*x = entries{}
+			if t == nil || t.State.Finished() && t.HasLinks {
+				x.dependents = p.Exists(ctx, keys.DependentsPrefix()+id)
+			}
+			if t == nil {
 				continue
 			}
-			if t != nil && t.Group != "" {
-				groups[i] = p.ZScore(ctx, a.store.Keys.AwaitedGroups(), t.Group)
+			for _, of := range index.Of(t) {
+				x.scores = append(x.scores, p.ZScore(ctx, of.Key(keys), id))
 			}
-			if t == nil || t.HasLinks {
-				waiting[i] = p.Exists(ctx, a.store.Keys.DependentsPrefix()+strconv.FormatInt(stored[i].ID, 10))
+			if t.State == task.Running && t.LimitKey != "" {
+				x.limited = p.ZScore(ctx, keys.Limited(t.LimitKey), id)
+			}
+			if t.State.Finished() && t.Group != "" {
+				needed[i] = p.ZScore(ctx, keys.AwaitedGroups(), t.Group)
 			}
 		}
 	})
-	unheard = make([]bool, len(stored))
-	for i := range stored {
-		if groups[i] != nil && groups[i].Err() == nil {
+	for i, group := range needed {
+		if group != nil && group.Err() == nil {
 			stored[i].Task.Dependents = max(stored[i].Task.Dependents, 1)
 		}
-		unheard[i] = waiting[i] != nil && waiting[i].Val() > 0
 	}
-	return unheard, err
+	return all, err
 }
 
 // locatedAtOnce limits a call of located.lua.
@@ -333,7 +327,7 @@ const locatedAtOnce = 100
 
 // inPlace reports for each task whether claims, or the server, find it in its place. It is true for a task without a
 // place, and for one that has moved since it was read.
-func (a Auditor) inPlace(ctx context.Context, all []rules.Placement) ([]bool, error) {
+func (a Auditor) inPlace(ctx context.Context, all []redisstate.Stored) ([]bool, error) {
 	in := make([]bool, len(all))
 	var asked []int
 	for i := range all {

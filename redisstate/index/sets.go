@@ -88,9 +88,9 @@ func Pair(group, queue string) string {
 	return group + "\n" + queue
 }
 
-// indexesOf returns the indexes that should have a task. It reads a group with a line feed, which is invalid, as the
+// Of returns the indexes that should have a task. It reads a group with a line feed, which is invalid, as the
 // scripts do.
-func indexesOf(t *task.Task) (all []Set) {
+func Of(t *task.Task) (all []Set) {
 	group, queue, has := strings.Cut(Pair(t.Group, t.Queue), "\n")
 	if group != "" {
 		all = append(all, Set{Name: group})
@@ -99,23 +99,6 @@ func indexesOf(t *task.Task) (all []Set) {
 		all = append(all, Set{OfQueue: true, Name: queue})
 	}
 	return all
-}
-
-// IndexScores returns each task's scores in its indexes.
-func (s *Names) IndexScores(ctx context.Context, sightings []rules.Placement) ([][]*redis.FloatCmd, error) {
-	scores := make([][]*redis.FloatCmd, len(sightings))
-	err := s.Conn.Pipeline(ctx, "look up tasks in their groups and queues", func(p redis.Pipeliner) {
-		for i, x := range sightings {
-			scores[i] = nil
-			if x.Task == nil {
-				continue
-			}
-			for _, of := range indexesOf(x.Task) {
-				scores[i] = append(scores[i], p.ZScore(ctx, of.Key(s.Conn.Keys), strconv.FormatInt(x.ID, 10)))
-			}
-		}
-	})
-	return scores, err
 }
 
 // ReadCounts has the replies with the numbers of tasks of one index, by state.

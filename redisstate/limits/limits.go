@@ -4,11 +4,9 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strconv"
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/tdf-framework/tdf/internal/rules"
 	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate/conn"
 	"github.com/tdf-framework/tdf/redisstate/lua"
@@ -105,21 +103,4 @@ func (s *Limiter) readLimitUses(ctx context.Context, keys []string) ([]task.Limi
 		uses[i].Free = max(0, uses[i].Limit.Starts-int(starts[k].Val()))
 	}
 	return uses, err
-}
-
-// CountedByLimits reports for each task whether the limit of its key counts it. It is true for a task without a key,
-// and for a task that does not run.
-func (s *Limiter) CountedByLimits(ctx context.Context, all []rules.Placement) ([]bool, error) {
-	scores, err := conn.AskEach(ctx, s.Conn, "read which tasks the limits count", all,
-		func(p redis.Pipeliner, x rules.Placement) *redis.FloatCmd {
-			if x.Task == nil || x.Task.State != task.Running || x.Task.LimitKey == "" {
-				return nil
-			}
-			return p.ZScore(ctx, s.Conn.Keys.Limited(x.Task.LimitKey), strconv.FormatInt(x.ID, 10))
-		})
-	counted := make([]bool, len(all))
-	for i, score := range scores {
-		counted[i] = score == nil || score.Err() == nil
-	}
-	return counted, err
 }
