@@ -57,7 +57,7 @@ type App struct {
 	Set       []string // --set
 	parsed    bool     // whether the arguments are valid for the command
 
-	look  string       // a command that shows what the command has changed, or ""
+	look  atomic.Value // the text of a command that shows what the command has changed, or ""
 	grace atomic.Int64 // how long the command may still run after a signal, as a [time.Duration]
 }
 
@@ -87,7 +87,7 @@ func warningsTo(w io.Writer) slog.Handler {
 // shell variables.
 func (a *App) Begin(c *cobra.Command, args []string) error {
 	a.parsed = true
-	a.look = looks[strings.TrimPrefix(c.CommandPath(), c.Root().Name()+" ")]
+	a.look.Store(looks[strings.TrimPrefix(c.CommandPath(), c.Root().Name()+" ")])
 	if c.Name() == "up" { // tdf up lets running programs finish before it ends
 		a.grace.Store(int64(noLimit))
 	}

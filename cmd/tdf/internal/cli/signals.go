@@ -56,7 +56,7 @@ func (a *App) awaitEnd(ended <-chan int) int {
 	if a.grace.Load() == int64(noLimit) {
 		return <-ended
 	}
-	io.WriteString(a.Stderr, "tdf: interrupted before the command had finished\n")
+	io.WriteString(a.Stderr, "tdf: interrupted before the command had finished\n"+a.toSee())
 	return StatusInterrupted
 }
 

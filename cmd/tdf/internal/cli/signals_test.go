@@ -30,6 +30,7 @@ func TestSignalsEndACommandThatComputes(t *testing.T) {
 			spinning.Add(1)
 			root := &cobra.Command{SilenceErrors: true, RunE: func(*cobra.Command, []string) error {
 				defer spinning.Done()
+				a.look.Store(looks["pause"])
 				cancel()
 				if signals > 1 {
 					forceEnd()
@@ -42,7 +43,8 @@ func TestSignalsEndACommandThatComputes(t *testing.T) {
 			root.SetArgs(nil)
 			expect.Equal(t, a.Execute(ctx, root), StatusInterrupted, "status")
 			forceEnd()
-			expect.Contains(t, errors.String(), "interrupted", "stderr")
+			want := "tdf: interrupted before the command had finished\nto see what was done: tdf pause\n"
+			expect.Equal(t, errors.String(), want, "stderr")
 		})
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -250,9 +251,16 @@ func isUnknown(err error) bool { return errors.As(err, new(*conn.UnknownError)) 
 // sayUnknown prints an error with an unknown outcome, and how to learn the outcome.
 func (a *App) sayUnknown(err error) {
 	a.Say("tdf: %v", err)
-	if a.look != "" {
-		a.Say("to see what was done: %s", a.look)
+	io.WriteString(a.Stderr, a.toSee())
+}
+
+// toSee returns a line that says how to see what the command has changed, or "".
+func (a *App) toSee() string {
+	look, _ := a.look.Load().(string)
+	if look == "" {
+		return ""
 	}
+	return "to see what was done: " + look + "\n"
 }
 
 // looks has the commands that show what other commands have changed.
