@@ -156,7 +156,7 @@ func (h *handling) isForeign(ctx context.Context, t *task.Task, round int) (bool
 		if len(h.owned) >= mostOwned {
 			clear(h.owned)
 		}
-		records, invalid, err := h.in().Store.StageRecords(ctx, []string{t.Group})
+		records, invalid, err := h.in().Stages().StageRecords(ctx, []string{t.Group})
 		if err != nil {
 			return false, err
 		}

@@ -82,7 +82,7 @@ type groupOpening struct {
 
 // next opens the next tasks, in one step.
 func (g *groupOpening) next(ctx context.Context) error {
-	records, invalid, err := g.m.in().Store.StageRecords(ctx, []string{g.record})
+	records, invalid, err := g.m.in().Stages().StageRecords(ctx, []string{g.record})
 	if err = errors.Join(append(invalid, err)...); err != nil {
 		return err
 	}

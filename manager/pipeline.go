@@ -94,7 +94,7 @@ func (p *Pipeline) Forget(ctx context.Context) error {
 	for i, stage := range stages {
 		groups[i] = task.StageGroup(p.plan.Pipeline, stage)
 	}
-	return p.manager.in().Store.RemoveStageRecords(ctx, groups)
+	return p.manager.in().Stages().RemoveStageRecords(ctx, groups)
 }
 
 // stages returns the names of all stages, or an error if the pipeline is invalid.

@@ -67,7 +67,7 @@ func (c *collector) store(ctx context.Context) error {
 	}
 	for len(c.pending) > 0 {
 		n := redisstate.OpenBatch(c.pending)
-		err := c.Manager.in().Store.StoreDefinitions(ctx, c.name, c.chunks, c.pending[:n])
+		err := c.Manager.in().Stages().StoreDefinitions(ctx, c.name, c.chunks, c.pending[:n])
 		switch {
 		case errors.Is(err, conn.ErrFull):
 			return stageError{err}
@@ -98,7 +98,7 @@ func (x *pipelineRun) openNext(ctx context.Context, s *stageRun, empty bool) err
 	}
 	err := x.decide(ctx, s, c, empty)
 	if c.name != "" && hasNoEffect(err) {
-		_ = x.in().Store.RemoveDefinitions(ctx, c.name) // if this fails, they expire
+		_ = x.in().Stages().RemoveDefinitions(ctx, c.name) // if this fails, they expire
 	}
 	return err
 }
@@ -163,7 +163,7 @@ func (x *pipelineRun) openStored(ctx context.Context, s *stageRun) error {
 
 func (x *pipelineRun) openStoredChunk(ctx context.Context, s *stageRun) error {
 	record := x.records[s.index]
-	definitions, err := x.in().Store.Definitions(ctx, record.Stored, record.Done)
+	definitions, err := x.in().Stages().Definitions(ctx, record.Stored, record.Done)
 	if errors.Is(err, redisstate.ErrNoDefinitions) {
 		return x.missingDefinitions(ctx, s, err)
 	}
@@ -185,7 +185,7 @@ func (x *pipelineRun) openStoredChunk(ctx context.Context, s *stageRun) error {
 // missingDefinitions returns the error for stored definitions that do not exist. If another manager has opened the last
 // chunk, and removed the definitions, the error is ErrRecordChanged.
 func (x *pipelineRun) missingDefinitions(ctx context.Context, s *stageRun, missing error) error {
-	records, _, err := x.in().Store.StageRecords(ctx, []string{s.group})
+	records, _, err := x.in().Stages().StageRecords(ctx, []string{s.group})
 	if err != nil {
 		return err
 	}

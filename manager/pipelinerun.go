@@ -102,7 +102,7 @@ func (x *pipelineRun) callEach(ctx context.Context, t *Finished) error {
 // advance does the next action of each stage that does not wait for another attempt. It reports whether all stages are
 // done.
 func (x *pipelineRun) advance(ctx context.Context) (done bool, err error) {
-	if x.records, x.invalid, err = x.in().Store.StageRecords(ctx, x.groups); err != nil {
+	if x.records, x.invalid, err = x.in().Stages().StageRecords(ctx, x.groups); err != nil {
 		return false, err
 	}
 	now, err := x.in().Store.Now(ctx)

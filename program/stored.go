@@ -11,6 +11,7 @@ import (
 	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/manager"
 	"github.com/tdf-framework/tdf/redisstate"
+	"github.com/tdf-framework/tdf/redisstate/stages"
 	"github.com/tdf-framework/tdf/redisstate/walk"
 )
 
@@ -90,7 +91,7 @@ func usesOf(ctx context.Context, s *redisstate.Store, states ...tdf.State) (map[
 		states = task.States
 	}
 	uses := map[string]Use{}
-	needed, err := s.NeededPrograms(ctx) // before the tasks, because stages become tasks
+	needed, err := stages.Of(s).NeededPrograms(ctx) // before the tasks, because stages become tasks
 	if err != nil {
 		return nil, err
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/tdf-framework/tdf/internal/testspace"
 	"github.com/tdf-framework/tdf/manager"
 	"github.com/tdf-framework/tdf/program"
+	"github.com/tdf-framework/tdf/redisstate/stages"
 )
 
 const source = "https://example.org/run.sh"
@@ -52,7 +53,7 @@ func TestRemove(t *testing.T) {
 	err = program.Remove(t.Context(), m, free)
 	expect.Contains(t, fmt.Sprint(err), "the stage pipeline/stage will open tasks of it")
 	expect.Equal(t, tdf.CodeOf(err), tdf.CodeConflict)
-	must(t, store.RemoveStageRecords(t.Context(), []string{"pipeline/stage"}))
+	must(t, stages.Of(store).RemoveStageRecords(t.Context(), []string{"pipeline/stage"}))
 	expect.Result(m.Cancel(t.Context(), manager.ByIDs(ids...)...)).OK(t)
 	uses, err = program.Uses(t.Context(), m)
 	expect.NoError(t, err)

@@ -9,6 +9,6 @@
 // warning.
 //
 // What is not the life of a task is in packages of its own. Those that need only the connection are fields of a Store,
-// such as Groups. Those that read or move tasks stand above it, such as audit, dependencies and periodics. Package index has
-// the names of groups, queues and requirements.
+// such as Groups. Those that read or move tasks stand above it, such as audit, dependencies, stages and periodics.
+// Package index has the names of groups, queues and requirements.
 package redisstate

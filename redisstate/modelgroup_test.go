@@ -9,6 +9,7 @@ import (
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate"
+	"github.com/tdf-framework/tdf/redisstate/stages"
 	"github.com/tdf-framework/tdf/redisstate/updates"
 )
 
@@ -127,7 +128,7 @@ func (p *player) pause(ctx context.Context) {
 // stageRecord returns the record of the stage p/s.
 func (p *player) stageRecord(ctx context.Context) task.StageRecord {
 	p.t.Helper()
-	records, invalid, err := p.s.StageRecords(ctx, []string{"p/s"})
+	records, invalid, err := stages.Of(p.s).StageRecords(ctx, []string{"p/s"})
 	p.must(errors.Join(err, invalid[0]))
 	return records[0]
 }

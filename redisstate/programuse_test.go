@@ -15,6 +15,7 @@ import (
 	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate"
 	"github.com/tdf-framework/tdf/redisstate/programs"
+	"github.com/tdf-framework/tdf/redisstate/stages"
 	"github.com/tdf-framework/tdf/redisstate/walk"
 )
 
@@ -67,7 +68,7 @@ func TestUsesOfPrograms(t *testing.T) {
 				mustApply(t, s, m, err)
 				return nil
 			},
-			"definitions": func() error { return s.StoreDefinitions(t.Context(), "d", 0, []task.Properties{named}) },
+			"definitions": func() error { return stages.Of(s).StoreDefinitions(t.Context(), "d", 0, []task.Properties{named}) },
 			"unpin":       func() error { return s.Programs.UnpinPrograms(t.Context(), sum) },
 		} {
 			age(t, s, 50, sum)

@@ -18,6 +18,7 @@ import (
 	"github.com/tdf-framework/tdf/redisstate/audit"
 	"github.com/tdf-framework/tdf/redisstate/periodics"
 	"github.com/tdf-framework/tdf/redisstate/presence"
+	"github.com/tdf-framework/tdf/redisstate/stages"
 )
 
 // If one to three replies to a writing call are lost, the answer and all data in Redis are as if no reply was lost. While
@@ -105,7 +106,7 @@ func TestRepeatedCallsChangeNothing(t *testing.T) {
 			return fmt.Sprint(ids, err, s.Groups.CloseGroup(ctx, "g")) + fmt.Sprint(s.Apply(ctx, "m", redisstate.Unit{Moves: []rules.Move{m}})) + fmt.Sprint(s.Apply(ctx, "m", u))
 		}},
 		{"change the record of a stage", func(ctx context.Context, t *testing.T, s *redisstate.Store) any {
-			stored := s.StoreDefinitions(ctx, "X", 0, []task.Properties{define("next")})
+			stored := stages.Of(s).StoreDefinitions(ctx, "X", 0, []task.Properties{define("next")})
 			keep := stageChange(task.StageRecord{}, begun)
 			keep.Definitions, keep.Chunks = "X", 1
 			u := redisstate.Unit{Stage: keep, Open: []task.Properties{define("next")}}

@@ -190,6 +190,12 @@ func (s *Store) maxTasks(ctx context.Context, wait bool) (string, error) {
 	}
 }
 
+// CheckRoom returns [ErrNoRoom] while new tasks must wait. For an [Opener], its error says why.
+func (s *Store) CheckRoom(ctx context.Context) error {
+	_, err := s.maxTasks(ctx, false)
+	return err
+}
+
 func limitText(settings task.Settings) string {
 	if settings.MaxTasks == task.NoLimit {
 		return ""

@@ -11,6 +11,7 @@ import (
 	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate"
 	"github.com/tdf-framework/tdf/redisstate/conn"
+	"github.com/tdf-framework/tdf/redisstate/stages"
 )
 
 var begun = task.StageRecord{Phase: task.StageOpening, Done: 2, Digest: "ab"}
@@ -22,7 +23,7 @@ func stageChange(from, to task.StageRecord) *redisstate.StageChange {
 // checkRecord checks the record of the stage p/s.
 func checkRecord(t *testing.T, s *redisstate.Store, want task.StageRecord) {
 	t.Helper()
-	records, invalid, err := s.StageRecords(t.Context(), []string{"p/none", "p/s"})
+	records, invalid, err := stages.Of(s).StageRecords(t.Context(), []string{"p/none", "p/s"})
 	expect.NoError(t, err)
 	expect.NoError(t, errors.Join(invalid...))
 	expect.MustEqual(t, records[0], task.StageRecord{})
@@ -59,7 +60,7 @@ func TestStageChange(t *testing.T) {
 		checkRecord(t, s, opened)
 		try([]error{redisstate.ErrRecordChanged}, stageChange(begun, begun))
 		expect.Equal(t, expect.Result(s.Counts(t.Context(), "p/s")).Value(t)[task.Open], 3)
-		must(t, s.RemoveStageRecords(t.Context(), []string{"p/s", "p/other"}))
+		must(t, stages.Of(s).RemoveStageRecords(t.Context(), []string{"p/s", "p/other"}))
 		checkRecord(t, s, task.StageRecord{})
 		mustBeSound(t, s)
 	})
@@ -88,13 +89,13 @@ func TestDefinitions(t *testing.T) {
 	onEach(t, func(t *testing.T, s *redisstate.Store) {
 		d := grouped("p/s")
 		d.Input, d.Tags, d.Meta = "\xff\x00 'x", []string{"a", "b"}, "\x00"
-		must(t, s.StoreDefinitions(t.Context(), "X", 0, []task.Properties{d}))
-		expect.Result(s.Definitions(t.Context(), "X", 0)).Fails(t, "NUL", "an invalid definition was read")
+		must(t, stages.Of(s).StoreDefinitions(t.Context(), "X", 0, []task.Properties{d}))
+		expect.Result(stages.Of(s).Definitions(t.Context(), "X", 0)).Fails(t, "NUL", "an invalid definition was read")
 		d.Input, d.Meta = "\xff 'x y'", "m"
 		for chunk := range 2 {
-			must(t, s.StoreDefinitions(t.Context(), "X", chunk, []task.Properties{d, grouped("p/s")}))
+			must(t, stages.Of(s).StoreDefinitions(t.Context(), "X", chunk, []task.Properties{d, grouped("p/s")}))
 		}
-		got := expect.Result(s.Definitions(t.Context(), "X", 1)).Value(t)
+		got := expect.Result(stages.Of(s).Definitions(t.Context(), "X", 1)).Value(t)
 		expect.MustLen(t, got, 2)
 		expect.MustEqual(t, got[0].Input, d.Input)
 		expect.MustEqual(t, got[0].Tags, d.Tags)
@@ -125,9 +126,9 @@ func TestDefinitions(t *testing.T) {
 			expect.Equal(t, s.Conn.Redis.HLen(t.Context(), key).Val(), int64(1-chunk), "after chunk", chunk)
 			stored = next
 		}
-		expect.Result(s.Definitions(t.Context(), "X", 0)).FailsWith(t, redisstate.ErrNoDefinitions)
-		must(t, s.StoreDefinitions(t.Context(), "Y", 0, got))
-		must(t, s.RemoveDefinitions(t.Context(), "Y"))
+		expect.Result(stages.Of(s).Definitions(t.Context(), "X", 0)).FailsWith(t, redisstate.ErrNoDefinitions)
+		must(t, stages.Of(s).StoreDefinitions(t.Context(), "Y", 0, got))
+		must(t, stages.Of(s).RemoveDefinitions(t.Context(), "Y"))
 		expect.Equal(t, s.Conn.Redis.Exists(t.Context(), s.Keys.Definitions("Y")).Val(), 0, "the definitions were not removed")
 	})
 }
@@ -136,7 +137,7 @@ func TestDefinitions(t *testing.T) {
 func TestForeignStages(t *testing.T) {
 	s := newStore(t)
 	must(t, s.Conn.Redis.HSet(t.Context(), s.Keys.Pipelines(), "p/s", "foreign\n"+strings.Repeat("x", 1000)).Err())
-	_, invalid, err := s.StageRecords(t.Context(), []string{"p/s"})
+	_, invalid, err := stages.Of(s).StageRecords(t.Context(), []string{"p/s"})
 	expect.NoError(t, err)
 	expect.Fails(t, invalid[0], "")
 	outcomes := expect.Result(s.Apply(t.Context(), "m", redisstate.Unit{Stage: stageChange(task.StageRecord{}, begun)})).Value(t)
@@ -145,10 +146,10 @@ func TestForeignStages(t *testing.T) {
 	expect.Compare(t, len(outcomes[0].Err.Error()), "<=", 300)
 	for name, value := range map[string]string{"A": "no gob", "B": ""} {
 		must(t, s.Conn.Redis.HSet(t.Context(), s.Keys.Definitions(name), "0", value).Err())
-		expect.Result(s.Definitions(t.Context(), name, 0)).Fails(t, "", "definitions", value, "were read")
+		expect.Result(stages.Of(s).Definitions(t.Context(), name, 0)).Fails(t, "", "definitions", value, "were read")
 	}
 	must(t, s.Conn.Redis.Set(t.Context(), s.Keys.Definitions("C"), "text", 0).Err())
-	if _, err := s.Definitions(t.Context(), "C", 0); err == nil || !conn.IsWrongType(errors.Unwrap(err)) {
+	if _, err := stages.Of(s).Definitions(t.Context(), "C", 0); err == nil || !conn.IsWrongType(errors.Unwrap(err)) {
 		t.Error(err)
 	}
 	must(t, s.Conn.Redis.Del(t.Context(), s.Keys.Pipelines()).Err())
@@ -156,7 +157,7 @@ func TestForeignStages(t *testing.T) {
 	outcomes = expect.Result(s.Apply(t.Context(), "m", redisstate.Unit{Stage: stageChange(task.StageRecord{}, begun)}, redisstate.Unit{Open: []task.Properties{define("x")}, If: redisstate.NewGroup("n")})).Value(t)
 	expect.NoError(t, outcomes[1].Err)
 	expect.Fails(t, outcomes[0].Err, s.Keys.Pipelines()+" is not a hash")
-	if _, _, err := s.StageRecords(t.Context(), []string{"p/s"}); err == nil {
+	if _, _, err := stages.Of(s).StageRecords(t.Context(), []string{"p/s"}); err == nil {
 		t.Error("records of a wrong type were read")
 	}
 	must(t, s.Conn.Redis.Del(t.Context(), s.Keys.Pipelines()).Err())
@@ -191,10 +192,10 @@ func TestStagesDoNotWaitForMemory(t *testing.T) {
 	expect.Contains(t, <-lines, "new tasks wait")
 	outcomes := expect.Result(s.Apply(t.Context(), "m", redisstate.Unit{Open: []task.Properties{define("x")}, Decide: "g", Stage: stageChange(task.StageRecord{}, begun)})).Value(t)
 	expect.NoError(t, outcomes[0].Err)
-	expect.FailsWith(t, s.StoreDefinitions(t.Context(), "X", 0, []task.Properties{define("x")}), redisstate.ErrNoRoom)
+	expect.FailsWith(t, stages.Of(s).StoreDefinitions(t.Context(), "X", 0, []task.Properties{define("x")}), redisstate.ErrNoRoom)
 	must(t, s.ChangeSetting(t.Context(), task.SettingHighWater, "1"))
 	use(0.99)
-	must(t, s.StoreDefinitions(t.Context(), "X", 0, []task.Properties{define("x")}))
+	must(t, stages.Of(s).StoreDefinitions(t.Context(), "X", 0, []task.Properties{define("x")}))
 }
 
 // A pipeline goes on if the group of its stage was decided for tasks that wait for the group. Its record decides the stage once.

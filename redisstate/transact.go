@@ -22,6 +22,22 @@ const (
 	maxBytesPerCall = 4 << 20
 )
 
+// OpeningPrefix and the name of a group are the name of the record of an opening (manager.OpenGroup). No stage has such
+// a name.
+const OpeningPrefix = "/"
+
+// A StageChange changes the record of a stage, as part of a [Unit]. If the stage has another record than From, the unit
+// fails with [ErrRecordChanged].
+type StageChange struct {
+	Stage    string // the name of its group
+	From, To task.StageRecord
+
+	// Definitions is the name of stored definitions, or "". If Chunks is above 0, the definitions must have this number
+	// of chunks, and the change makes them permanent. Otherwise, it removes the chunk Opened.
+	Definitions    string
+	Chunks, Opened int
+}
+
 // A PeriodicChange changes the record of a periodic, as part of a [Unit]. The text "" means that there is no record.
 type PeriodicChange struct{ Name, From, To string }
 

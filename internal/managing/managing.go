@@ -12,6 +12,7 @@ import (
 	"github.com/tdf-framework/tdf/internal/config"
 	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate"
+	"github.com/tdf-framework/tdf/redisstate/stages"
 )
 
 // A Manager has the parts of a *manager.Manager. [New] sets those that are not exported.
@@ -27,6 +28,9 @@ type Manager struct {
 	Acts    Batcher[redisstate.Unit, redisstate.Outcome] // changes that Do makes
 	opens   Batcher[task.Properties, redisstate.Opened]  // tasks that Open opens in one call
 }
+
+// Stages are the stages of pipelines in the manager's namespace.
+func (m *Manager) Stages() stages.Stages { return stages.Of(m.Store) }
 
 // Hooks replace parts of Run in tests. In production, they are nil.
 type Hooks struct {

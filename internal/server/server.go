@@ -20,6 +20,7 @@ import (
 	"github.com/tdf-framework/tdf/redisstate/periodics"
 	"github.com/tdf-framework/tdf/redisstate/presence"
 	"github.com/tdf-framework/tdf/redisstate/programs"
+	"github.com/tdf-framework/tdf/redisstate/stages"
 )
 
 // Store lists the methods of a redisstate store and its parts that a server uses.
@@ -54,9 +55,10 @@ func StoreOf(s *redisstate.Store) Store {
 		*presence.Presence
 		*programs.Archives
 		audit.Auditor
+		stages.Stages
 	}{
 		s, s.Conn, s.Blobs, s.Counters, dependencies.Of(s), s.Groups, &s.Limits, periodics.Of(s), s.Presence, s.Programs,
-		audit.Of(s),
+		audit.Of(s), stages.Of(s),
 	}
 }
 
