@@ -60,7 +60,7 @@ func New(cfg config.Redis, namespace string, log *slog.Logger) (*Store, error) {
 	return &Store{
 		Keys: c.Keys, Conn: c,
 		Accounts: accounts.Accounts{Conn: c}, Blobs: blobs.Blobs{Conn: c}, Callbacks: callbacks.Callbacks{Conn: c},
-		Counters: counters, Groups: groups.New(c), Limits: limits.Limiter{Conn: c}, Notices: notices.Outbox{Conn: c},
+		Counters: counters, Groups: groups.Groups{Conn: c}, Limits: limits.Limiter{Conn: c}, Notices: notices.Outbox{Conn: c},
 		OpenSets: opensets.Sets{Conn: c}, Presence: presence.New(c, counters), Programs: programs.New(c),
 		Updates: updates.Updates{Conn: c},
 		room:    room{clock: time.Now, reading: make(chan struct{}, 1), logged: map[roomWait]bool{}},

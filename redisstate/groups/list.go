@@ -27,7 +27,7 @@ const readGroups = "list groups"
 // moments.
 func (g Groups) ListGroups(ctx context.Context, prefix, after string, most int) (all []Group, next string, err error) {
 	most = min(max(most, 1), MaxListed)
-	names, err := (&index.Names{Conn: g.c}).NamesAfter(ctx, readGroups, g.c.Keys.GroupNames(), prefix, after, most)
+	names, err := (&index.Names{Conn: g.Conn}).NamesAfter(ctx, readGroups, g.Conn.Keys.GroupNames(), prefix, after, most)
 	if err != nil || len(names) == 0 {
 		return nil, "", err
 	}
@@ -36,10 +36,10 @@ func (g Groups) ListGroups(ctx context.Context, prefix, after string, most int) 
 	}
 	marks := make([]*redis.StringCmd, len(names))
 	counts := make([]index.ReadCounts, len(names))
-	err = g.c.Pipeline(ctx, readGroups, func(p redis.Pipeliner) {
+	err = g.Conn.Pipeline(ctx, readGroups, func(p redis.Pipeliner) {
 		for i, name := range names {
-			marks[i] = p.HGet(ctx, g.c.Keys.Groups(), name)
-			counts[i] = index.CountIn(ctx, p, g.c.Keys.Group(name))
+			marks[i] = p.HGet(ctx, g.Conn.Keys.Groups(), name)
+			counts[i] = index.CountIn(ctx, p, g.Conn.Keys.Group(name))
 		}
 	})
 	if err != nil {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -17,10 +18,7 @@ import (
 )
 
 // Groups are those of a namespace.
-type Groups struct{ c *conn.Conn }
-
-// New returns the groups of a connection's namespace.
-func New(c *conn.Conn) Groups { return Groups{c} }
+type Groups struct{ Conn *conn.Conn }
 
 // A Mark is the mark of a group, and when the group got it.
 type Mark struct {
@@ -30,9 +28,9 @@ type Mark struct {
 
 // GroupMark returns the mark of a group.
 func (g Groups) GroupMark(ctx context.Context, group string) (Mark, error) {
-	value, err := conn.Ask(ctx, g.c, fmt.Sprintf("read whether group %q is closed", group),
+	value, err := conn.Ask(ctx, g.Conn, fmt.Sprintf("read whether group %q is closed", group),
 		func(r redis.Cmdable) *redis.StringCmd {
-			return r.HGet(ctx, g.c.Keys.Groups(), group)
+			return r.HGet(ctx, g.Conn.Keys.Groups(), group)
 		})
 	return parseMark(value), err
 }
@@ -79,11 +77,11 @@ func (g Groups) BeginExtension(ctx context.Context, group string) error {
 // changeMark changes the mark of a group from one mark to another. It returns the mark that the group had. If this is
 // not the mark from, nothing has changed.
 func (g Groups) changeMark(ctx context.Context, group string, from, to task.GroupMark) (task.GroupMark, error) {
-	if err := g.c.Ready(ctx); err != nil {
+	if err := g.Conn.Ready(ctx); err != nil {
 		return "", err
 	}
-	keys := []string{g.c.Keys.Calls(g.c.Boot()), g.c.Keys.Groups(), g.c.Keys.Group(group)}
-	reply, err := g.c.CallOnce(ctx, lua.Marks, keys, true, conn.IsText,
+	keys := []string{g.Conn.Keys.Calls(g.Conn.Boot()), g.Conn.Keys.Groups(), g.Conn.Keys.Group(group)}
+	reply, err := g.Conn.CallOnce(ctx, lua.Marks, keys, true, conn.IsText,
 		func(e *conn.Args) { e.Add(group, string(from), string(to)) })
 	if conn.Unanswered(err) {
 		return "", err
@@ -100,16 +98,25 @@ func (g Groups) changeMark(ctx context.Context, group string, from, to task.Grou
 
 // OpenGroupsOf returns those groups that are not closed, and that the given tasks depend on. The names are in
 // alphabetical order.
-func (g Groups) OpenGroupsOf(ctx context.Context, ids []int64) ([]string, error) {
-	names, err := g.groupsOf(ctx, ids)
+func (g Groups) OpenGroupsOf(ctx context.Context, ids []int64) (open []string, err error) {
+	values, err := conn.AskEach(ctx, g.Conn, "read groups", ids, func(p redis.Pipeliner, id int64) *redis.SliceCmd {
+		return p.HMGet(ctx, g.Conn.Keys.Task(id), task.FieldAfterGroup, task.FieldAfterGroupAny)
+	})
 	if err != nil {
 		return nil, err
 	}
-	marks, err := g.GroupMarks(ctx, names)
-	var open []string
+	names := map[string]bool{}
+	for _, v := range values {
+		for _, name := range v.Val() {
+			names[conn.Text(name)] = true
+		}
+	}
+	delete(names, "")
+	all := slices.Sorted(maps.Keys(names))
+	marks, err := g.GroupMarks(ctx, all)
 	for i, mark := range marks {
 		if mark == task.GroupOpen {
-			open = append(open, names[i])
+			open = append(open, all[i])
 		}
 	}
 	return open, err
@@ -117,28 +124,12 @@ func (g Groups) OpenGroupsOf(ctx context.Context, ids []int64) ([]string, error)
 
 // GroupMarks returns the marks of groups.
 func (g Groups) GroupMarks(ctx context.Context, names []string) ([]task.GroupMark, error) {
-	values, err := conn.AskEach(ctx, g.c, "read groups", names, func(p redis.Pipeliner, name string) *redis.StringCmd {
-		return p.HGet(ctx, g.c.Keys.Groups(), name)
+	values, err := conn.AskEach(ctx, g.Conn, "read groups", names, func(p redis.Pipeliner, name string) *redis.StringCmd {
+		return p.HGet(ctx, g.Conn.Keys.Groups(), name)
 	})
 	marks := make([]task.GroupMark, len(values))
 	for i, value := range values {
 		marks[i] = parseMark(value.Val()).Mark
 	}
 	return marks, err
-}
-
-// groupsOf returns the names of the groups that the given tasks depend on, in alphabetical order.
-func (g Groups) groupsOf(ctx context.Context, ids []int64) (names []string, err error) {
-	values, err := conn.AskEach(ctx, g.c, "read groups", ids, func(p redis.Pipeliner, id int64) *redis.SliceCmd {
-		return p.HMGet(ctx, g.c.Keys.Task(id), task.FieldAfterGroup, task.FieldAfterGroupAny)
-	})
-	for _, v := range values {
-		for _, name := range v.Val() {
-			if conn.Text(name) != "" {
-				names = append(names, conn.Text(name))
-			}
-		}
-	}
-	slices.Sort(names)
-	return slices.Compact(names), err
 }

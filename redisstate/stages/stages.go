@@ -51,16 +51,14 @@ func (x Stages) RemoveStageRecords(ctx context.Context, groups []string) error {
 	if err != nil {
 		return err
 	}
-	for _, r := range records {
-		if r.Stored == "" {
-			continue
+	return x.s.Conn.BestEffort(ctx, "remove the records of stages", func(p redis.Pipeliner) {
+		for _, r := range records {
+			if r.Stored != "" {
+				p.Unlink(ctx, x.s.Keys.Definitions(r.Stored))
+			}
 		}
-		if err := x.RemoveDefinitions(ctx, r.Stored); err != nil {
-			return err
-		}
-	}
-	return x.s.Conn.BestEffort(ctx, "remove the records of stages",
-		func(p redis.Pipeliner) { p.HDel(ctx, x.s.Keys.Pipelines(), groups...) })
+		p.HDel(ctx, x.s.Keys.Pipelines(), groups...)
+	})
 }
 
 // keepDefinitions is the time in seconds after which stored definitions expire, if no stage needs them.
