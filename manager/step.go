@@ -10,6 +10,7 @@ import (
 	"github.com/tdf-framework/tdf/internal/rules"
 	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate"
+	"github.com/tdf-framework/tdf/redisstate/dependencies"
 )
 
 // A Step collects changes of tasks that happen together or not at all. The step of a [Transaction] is carried out by
@@ -99,7 +100,7 @@ func (m *Manager) unit(ctx context.Context, s *Step, own *Task) (redisstate.Unit
 		if err := m.in().CheckEnds(ctx, false, open); err != nil {
 			return redisstate.Unit{}, err
 		}
-		if err := m.in().Store.CheckDependencies(ctx, open); err != nil {
+		if err := dependencies.Check(ctx, m.in().Store, open); err != nil {
 			return redisstate.Unit{}, err
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate"
 	"github.com/tdf-framework/tdf/redisstate/conn"
+	"github.com/tdf-framework/tdf/redisstate/dependencies"
 )
 
 // ErrPast is the error for a task that would expire at once.
@@ -114,7 +115,7 @@ func (m *Manager) Prepare(ctx context.Context, ofGroup bool, definitions []task.
 	if err != nil {
 		return nil, err
 	}
-	return all, m.Store.CheckDependencies(ctx, all)
+	return all, dependencies.Check(ctx, m.Store, all)
 }
 
 // OneGroup returns the group that all definitions name.
@@ -138,7 +139,7 @@ func (m *Manager) CheckAll(ctx context.Context, all []task.Properties) error {
 	if err := task.ValidateAll(all); err != nil {
 		return err
 	}
-	if err := m.Store.CheckDependencies(ctx, all); err != nil {
+	if err := dependencies.Check(ctx, m.Store, all); err != nil {
 		return err
 	}
 	return m.Store.CheckNamed(ctx, all)

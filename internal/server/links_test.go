@@ -724,7 +724,7 @@ func TestDependencyOfAWrongType(t *testing.T) {
 	s.do("SET", "$task:1", "x")
 	s.do("ZREM", "$open", 1)
 	s.do("ZADD", "$failed", 1, 1)
-	expect.Fails(s, s.store.CheckDependencies(s.Context(), []task.Properties{after(1)}), "there is no task 1")
+	expect.Fails(s, dependencies.Check(s.Context(), s.store, []task.Properties{after(1)}), "there is no task 1")
 	expect.NoError(s, dependencies.EachDependent(s.Context(), s.store, func(d dependencies.Dependent) { s.Error(d) }))
 }
 

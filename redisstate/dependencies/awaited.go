@@ -28,8 +28,7 @@ const readAwaited = "read the groups that tasks wait for"
 func MostAwaited(ctx context.Context, s *redisstate.Store, groups, dependents int64) ([]AwaitedGroup, error) {
 	var names *redis.StringSliceCmd
 	err := s.Conn.Pipeline(ctx, readAwaited, func(p redis.Pipeliner) {
-		names = p.ZRevRange(ctx, s.Keys.AwaitedGroups(), 0,
-			groups-1)
+		names = p.ZRevRange(ctx, s.Keys.AwaitedGroups(), 0, groups-1)
 	})
 	if err != nil {
 		return nil, err
@@ -48,10 +47,9 @@ func MostAwaited(ctx context.Context, s *redisstate.Store, groups, dependents in
 	var awaited []AwaitedGroup
 	for i, name := range names.Val() {
 		group := AwaitedGroup{Group: name, Mark: marks[i]}
-		for _, entry := range lists[i].Val() { // id:round, or id:round?
-			member, _, _ := strings.Cut(entry, ":")
-			if id, err := strconv.ParseInt(member, 10, 64); err == nil {
-				group.Dependents = append(group.Dependents, id)
+		for _, entry := range lists[i].Val() {
+			if a, ok := parseAwaiting(entry); ok {
+				group.Dependents = append(group.Dependents, a.ID)
 			}
 		}
 		if len(group.Dependents) > 0 { // otherwise its dependents wait no longer
@@ -67,6 +65,16 @@ type Awaiting struct {
 	Round int
 	Any   bool // any outcome will do
 	Group bool // it waits for the group
+}
+
+// parseAwaiting reads id:round, or id:round?
+func parseAwaiting(entry string) (a Awaiting, ok bool) {
+	entry, a.Any = strings.CutSuffix(entry, "?")
+	id, round, _ := strings.Cut(entry, ":")
+	var err1, err2 error
+	a.ID, err1 = strconv.ParseInt(id, 10, 64)
+	a.Round, err2 = strconv.Atoi(round)
+	return a, err1 == nil && err2 == nil
 }
 
 // WaitingFor returns the first tasks that wait for a task, and then those that wait for its group, but at most the
@@ -91,13 +99,10 @@ func WaitingFor(ctx context.Context, s *redisstate.Store, id int64, group string
 	})
 	for i, list := range lists {
 		total += lengths[i].Val()
-		for _, entry := range list.Val() { // id:round, or id:round?
-			entry, anyOutcome := strings.CutSuffix(entry, "?")
-			member, round, _ := strings.Cut(entry, ":")
-			id, err1 := strconv.ParseInt(member, 10, 64)
-			n, err2 := strconv.Atoi(round)
-			if err1 == nil && err2 == nil {
-				all = append(all, Awaiting{id, n, anyOutcome, i > 0})
+		for _, entry := range list.Val() {
+			if a, ok := parseAwaiting(entry); ok {
+				a.Group = i > 0
+				all = append(all, a)
 			}
 		}
 	}
@@ -141,8 +146,8 @@ func WaitingOf(ctx context.Context, s *redisstate.Store, ids []int64, most int) 
 	for i, v := range values {
 		w := Waiting{ID: stored[i].ID, Group: stored[i].Task.Group}
 		for _, d := range linksOf(v.Val()) {
-			if id, err := strconv.ParseInt(d.name, 10, 64); err == nil && !d.isGroup() {
-				w.After = append(w.After, id)
+			if d.group == "" {
+				w.After = append(w.After, d.id)
 			}
 		}
 		waiting = append(waiting, w)

@@ -59,32 +59,31 @@ func Pending(ctx context.Context, s *redisstate.Store, id int64, most int) (pend
 func pendingOf(ctx context.Context, s *redisstate.Store, all []link) (pending []Dependency, err error) {
 	states, err := conn.AskEach(ctx, s.Conn, "read dependencies", all,
 		func(p redis.Pipeliner, d link) *redis.StringCmd {
-			if d.isGroup() {
+			if d.group != "" {
 				return nil
 			}
-			return p.HGet(ctx, s.Keys.TaskPrefix()+d.name, "state")
+			return p.HGet(ctx, s.Keys.Task(d.id), "state")
 		})
 	if err != nil {
 		return nil, err
 	}
 	for i, d := range all {
-		if !d.isGroup() {
+		if d.group == "" {
 			if state := task.State(states[i].Val()); state != task.None && !state.Finished() {
-				id, _ := strconv.ParseInt(d.name, 10, 64)
-				pending = append(pending, Dependency{ID: id, State: state})
+				pending = append(pending, Dependency{ID: d.id, State: state})
 			}
 			continue
 		}
-		mark, err := s.Groups.GroupMark(ctx, d.name)
+		mark, err := s.Groups.GroupMark(ctx, d.group)
 		if err != nil {
 			return nil, err
 		}
-		counts, err := s.Counts(ctx, d.name)
+		counts, err := s.Counts(ctx, d.group)
 		if err != nil {
 			return nil, err
 		}
 		if !mark.Mark.IsComplete(counts) {
-			pending = append(pending, Dependency{Group: d.name, Mark: mark.Mark})
+			pending = append(pending, Dependency{Group: d.group, Mark: mark.Mark})
 		}
 	}
 	return pending, nil

@@ -1,6 +1,7 @@
 package dependencies
 
 import (
+	"cmp"
 	"context"
 	"strconv"
 	"strings"
@@ -30,31 +31,45 @@ type Links struct{ s *redisstate.Store }
 // Of returns the dependencies of the tasks of a store.
 func Of(s *redisstate.Store) Links { return Links{s} }
 
-// A link is a task or a group that a task waits for, in the notation of link.lua.
-type link struct{ kind, name string }
+// A link is a task or a group that a task waits for.
+type link struct {
+	of    int // the place of its property in linkFields
+	id    int64
+	group string // "" for a task
+}
 
-// isGroup reports whether the task waits for a group.
-func (d link) isGroup() bool { return strings.HasPrefix(d.kind, "group") }
-
-// linkFields are the properties that name what a task waits for.
-var linkFields = []string{task.FieldAfter, task.FieldAfterAny, task.FieldAfterGroup, task.FieldAfterGroupAny}
+var (
+	// linkFields are the properties that name what a task waits for.
+	linkFields = []string{task.FieldAfter, task.FieldAfterAny, task.FieldAfterGroup, task.FieldAfterGroupAny}
+	linkKinds  = []string{"task", "task?", "group", "group?"} // in the notation of link.lua
+)
 
 // linksOf returns the dependencies of a task, always in the same order. The values are those of linkFields.
-func linksOf(values []any) (all []link) {
+func linksOf(values []any) []link {
 	if len(values) < len(linkFields) {
 		return nil // the key of the task is no hash
 	}
-	for i, kind := range []string{"task", "task?"} {
-		for _, id := range task.ParseIDs(conn.Text(values[i])) {
-			all = append(all, link{kind, strconv.FormatInt(id, 10)})
+	to := func(i int) *task.Dependencies {
+		return &task.Dependencies{Tasks: task.ParseIDs(conn.Text(values[i])), Group: conn.Text(values[i+2])}
+	}
+	return linksTo(to(0), to(1))
+}
+
+// linksTo returns the dependencies with the given properties, either of which may be nil.
+func linksTo(after, afterAny *task.Dependencies) (tasks []link) {
+	var groups []link
+	for i, of := range []*task.Dependencies{after, afterAny} {
+		if of == nil {
+			continue
+		}
+		for _, id := range of.Tasks {
+			tasks = append(tasks, link{of: i, id: id})
+		}
+		if of.Group != "" {
+			groups = append(groups, link{of: i + 2, group: of.Group})
 		}
 	}
-	for i, kind := range []string{"group", "group?"} {
-		if name := conn.Text(values[i+2]); name != "" {
-			all = append(all, link{kind, name})
-		}
-	}
-	return all
+	return append(tasks, groups...)
 }
 
 // A linkJob is an operation of link.lua. It may need several calls.
@@ -80,7 +95,7 @@ func (l Links) runLinkJobs(ctx context.Context, jobs []*linkJob) error {
 			e.All = append(e.All, j.head(j.done, j.done+n == len(j.all))...)
 			e.Count(n)
 			for _, d := range j.all[j.done : j.done+n] {
-				e.Add(d.kind, d.name)
+				e.Add(linkKinds[d.of], cmp.Or(d.group, strconv.FormatInt(d.id, 10)))
 			}
 			links, taken = links+max(n, 1), append(taken, n)
 		}

@@ -11,6 +11,7 @@ import (
 	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate"
 	"github.com/tdf-framework/tdf/redisstate/conn"
+	"github.com/tdf-framework/tdf/redisstate/dependencies"
 )
 
 // Periodics are those of a namespace.
@@ -79,7 +80,7 @@ func (p Periodics) CheckOneStep(ctx context.Context, all []task.Properties) erro
 	if _, err := task.InOrder(all); err != nil {
 		return err
 	}
-	if err := p.s.CheckDependencies(ctx, all); err != nil {
+	if err := dependencies.Check(ctx, p.s, all); err != nil {
 		return err
 	}
 	if err := task.CheckNoBlobs(all, "tasks of a periodic"); err != nil {
