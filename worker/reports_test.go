@@ -78,9 +78,9 @@ func TestARoundReportsWhileItRuns(t *testing.T) {
 
 func (w *world) updated(id int64, want ...string) {
 	w.Helper()
-	updates := expect.Result(w.store.Updates.After(w.Context(), id, updates.Update{}, 100)).Value(w)
+	all := expect.Result(w.store.Updates.After(w.Context(), id, updates.Update{}, 100)).Value(w)
 	var got []string
-	for _, u := range updates {
+	for _, u := range all {
 		got = append(got, fmt.Sprintf("%d-%d %s", u.Round, u.Number, u.Line))
 	}
 	expect.Equal(w, strings.Join(got, "\n"), strings.Join(want, "\n"), "updates", got, want)

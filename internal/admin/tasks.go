@@ -148,11 +148,11 @@ func (a *Admin) LastUpdates(ctx context.Context, id int64, limit int) (last []Up
 }
 
 func updatesOf(found []updates.Update) []Update {
-	updates := make([]Update, len(found))
+	all := make([]Update, len(found))
 	for i, u := range found {
-		updates[i] = Update{u.Round, u.Number, u.Time.Std(), u.Line}
+		all[i] = Update{u.Round, u.Number, u.Time.Std(), u.Line}
 	}
-	return updates
+	return all
 }
 
 // Follow asks the worker of a running task for frequent reports. The worker begins with its next renewal of the lease.

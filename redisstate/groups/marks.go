@@ -67,8 +67,8 @@ func (g Groups) ExtendGroup(ctx context.Context, group string) error {
 	return err
 }
 
-// BeginExtension ends openings on the condition redisstate.Unextended in an open group. If the group is closed or decided,
-// BeginExtension changes nothing. If the group has no tasks, the error wraps [task.ErrGroupEmpty].
+// BeginExtension ends openings on the condition redisstate.Unextended in an open group. If the group is closed or
+// decided, BeginExtension changes nothing. If the group has no tasks, the error wraps [task.ErrGroupEmpty].
 func (g Groups) BeginExtension(ctx context.Context, group string) error {
 	_, err := g.changeMark(ctx, group, task.GroupOpen, task.GroupOpen)
 	return err

@@ -39,8 +39,8 @@
 -- If element 8 is not empty, or element 9 without argument 16, the script has claimed nothing.
 --
 -- A task is overdue when its end_before or its claim_before is past. The claim passes it, and the client decides about
--- it. The server decides about invalid tasks, which the script delays. It makes tasks wait that may not start because of
--- a limit, a pause or a held source. A repeated call returns the same tasks as the first call.
+-- it. The server decides about invalid tasks, which the script delays. The script makes tasks wait that may not start
+-- because of a limit, a pause or a held source. A repeated call returns the same tasks as the first call.
 
 local plain, anyway = ARGV[13] == '1', ARGV[16]
 local MOST_LOOKED_AT = 1000

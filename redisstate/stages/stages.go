@@ -1,5 +1,5 @@
-// Package stages keeps the records of the stages of pipelines, and the definitions of their later tasks (docs/manager.md,
-// "Pipelines").
+// Package stages keeps the records of the stages of pipelines, and the definitions of their later tasks
+// (docs/manager.md, "Pipelines").
 package stages
 
 import (
@@ -65,8 +65,8 @@ func (x Stages) RemoveStageRecords(ctx context.Context, groups []string) error {
 const keepDefinitions = 86400
 
 // StoreDefinitions stores a chunk of definitions under a name. The definitions expire after a day, unless a
-// [redisstate.StageChange] keeps them. While Redis uses too much memory for new tasks, it stores nothing, and the error is
-// [redisstate.ErrNoRoom].
+// [redisstate.StageChange] keeps them. While Redis uses too much memory for new tasks, it stores nothing, and the error
+// is [redisstate.ErrNoRoom].
 func (x Stages) StoreDefinitions(ctx context.Context, name string, chunk int, definitions []task.Properties) error {
 	if err := x.s.CheckRoom(ctx); err != nil {
 		return fmt.Errorf("store definitions: %w", err)
