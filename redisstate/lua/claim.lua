@@ -159,15 +159,13 @@ local function leave(source)
   end
 end
 
-local function hold(source, reason)
-  leave(source)
-  changes[#changes + 1] = { id = source.id, place = reason .. '\n' .. (source.place or ''), at = source.at }
+-- Lets the task enter another place, or gives it another time.
+local function set_aside(source, place, at)
+  if place then leave(source) end
+  changes[#changes + 1] = { id = source.id, place = place, at = at }
 end
 
-local function put_off(source, at)
-  if source.place then leave(source) end
-  changes[#changes + 1] = { id = source.id, place = source.place, at = at }
-end
+local function hold(source, reason) set_aside(source, reason .. '\n' .. (source.place or ''), source.at) end
 
 -- Reads the next task of a source: its properties f, and its place. Returns whether there is such a task, and its place
 -- is here.
@@ -194,10 +192,11 @@ local function is_valid(source)
   return f[1] == 'open' and start_after and end_before and timeout and round_of(f[2]) == (f[2] or '0')
 end
 
--- Starts a task, unless the limit of its key has no room. It may try the source that is held for a reason.
+-- Starts a task, unless the limit of its key has no room. It may try the source that is held for a reason. A worker
+-- prefetches no task of which a worker that is gone has already prefetched a round: that has a property `prefetched`.
 local function start(source, trial)
   local id, f, key = source.id, source.f, source.place and source.f[LIMIT_KEY] or ''
-  if #ids >= needed and (key ~= '' or not may_prefetch(f, source.timeout)) then
+  if #ids >= needed and (key ~= '' or source.timeout < INF or round_of(f[2]) ~= '0' or f[NOT_ON] or f[PREFETCHED]) then
     wanted, ordering.more = #ids, true
     return
   end
@@ -214,18 +213,18 @@ local function consider(source)
   if not read_task(source) then return false end
   local f = source.f
   if source.mixed then
-    local is
-    is, source.request = ordering.serves(source.place)
-    if not is or not fitting.fits(source.request) then return true end
+    local name, is = split_place(source.place).name, nil
+    is, source.request = ordering.serves(name)
+    if queue_of(name) ~= source.mixed or not (is and fitting.fits(source.request)) then return true end
   end
   if not is_valid(source) then -- the server decides about it during the delay
     put(odd, now_text, source.id)
-    return put_off(source, now + 5)
+    return set_aside(source, source.place, now + 5)
   elseif math.min(source.end_before, source.place and number(f[CLAIM_BEFORE], INF) or INF) <= now then
     in_the_way[#in_the_way + 1] = source.id
     return true
   elseif source.start_after > now then
-    return put_off(source, source.start_after)
+    return set_aside(source, source.place, source.start_after)
   end
   local reason, trial = obstacle(source.id, f[NOT_ON], f[6], f[8], f[SOURCE])
   if reason == '' then return true end
@@ -248,7 +247,7 @@ local function look_through()
   end
 end
 
-if fitting.plain then kept.use(prefix, worker, may_run, ordering.request_of) end
+if fitting.plain then kept.use(prefix, worker, may_run, ordering.serves) end
 local claimed = {}
 for i, queue in ipairs(queues) do
   local before_queue = #ids
@@ -285,7 +284,7 @@ starting.finish()
 if #ids == 0 and promote(100, tasks) > 0 then ordering.more = true end
 if fitting.plain then
   if kept.finish() then ordering.more = true end -- the worker may claim what was kept back
-  ordering.next_due = math.min(ordering.next_due, kept.next_claim())
+  ordering.next_due = math.min(ordering.next_due, kept.on and now + kept.CLAIMS_AFTER or INF)
 end
 
 local leaves_some = #ids + unwanted > 0 or kept.on -- other workers may want what this one leaves

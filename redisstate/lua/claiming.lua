@@ -21,13 +21,6 @@ local function prefetch(n_open)
   wanted = needed + math.max(0, math.floor(math.min(most, share)))
 end
 
--- Returns whether a worker may prefetch a task without a limit key. A property `prefetched` means that a worker that is
--- gone has already prefetched it.
-local function may_prefetch(f, timeout)
-  if timeout < INF or f[2] and f[2] ~= '0' then return false end
-  return not f[NOT_ON] and not f[PREFETCHED]
-end
-
 -- These lists have an element for each claimed task, and the last two have two: its id, the task of the reply, the text
 -- of its deadline, and its new entries in `running` and `due`.
 local ids, chosen, deadlines, entered, looks = {}, {}, {}, {}, {}

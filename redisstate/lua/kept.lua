@@ -5,12 +5,13 @@
 -- unless a claim meets the blocked task again, and the worker. After KEPT_AT_MOST seconds, the entry names no worker,
 -- so that none is kept for the requirement for RESTS_FOR seconds.
 
-local kept = { on = false } -- whether the worker is kept for a task that the claim has met
+-- `on` says whether the worker is kept for a task that the claim has met. It then waits for no token, but claims again.
+local kept = { on = false, CLAIMS_AFTER = 2 }
 
 -- The arguments are the beginning of the keys, the name of the worker, a function that returns whether the worker may
--- run a task, and one that returns what the tasks of a requirement ask for.
-function kept.use(prefix, worker, may_run, request_of)
-  local DUE_FOR, KEPT_FOR, KEPT_AT_MOST, RESTS_FOR, CLAIMS_AFTER, LOOKED_AT = 60, 60, 3600, 600, 2, 4
+-- run a task, and ordering.serves.
+function kept.use(prefix, worker, may_run, serves)
+  local DUE_FOR, KEPT_FOR, KEPT_AT_MOST, RESTS_FOR, LOOKED_AT = 60, 60, 3600, 600, 4
   local key, looked_at, decided = prefix .. 'kept', 0, false
   local over = false -- whether the worker need not be kept any more for its requirement
 
@@ -26,7 +27,7 @@ function kept.use(prefix, worker, may_run, request_of)
 
   -- Keeps back what the task takes, in the queues other than its own, and in its own queue once the claim has met it.
   function kept.enter(queue)
-    if name then fitting.hold((kept.on or queue_of(name) ~= queue) and request_of(name) or nil) end
+    if name then fitting.hold((kept.on or queue_of(name) ~= queue) and select(2, serves(name)) or nil) end
   end
 
   -- Notes that the tasks of a requirement fit.
@@ -69,7 +70,4 @@ function kept.use(prefix, worker, may_run, request_of)
     kept.on = false
     return true
   end
-
-  -- Returns when the worker must claim again, or INF. A kept worker waits for no token.
-  function kept.next_claim() return kept.on and now + CLAIMS_AFTER or INF end
 end

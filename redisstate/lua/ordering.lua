@@ -24,10 +24,11 @@ function ordering.use(open, wanted, serves, time_left, group, plain)
   local queue, sources -- the state of the present queue, and its open sources in the order of their next members
   local passed_members = {} -- by key
 
-  -- Returns whether the worker serves a requirement, by its value in the hash, and what its tasks ask for.
-  local function request_in(value)
+  -- Returns whether the worker serves a requirement, and what its tasks ask for. The value in the hash may be given.
+  function ordering.serves(name, value)
+    if value == nil then value = call('HGET', serves, name) end
     local seconds, request = string.match(value or '', '^([^;]*);(.*)$')
-    if not seconds or time_left and (number(seconds, 0) or 0) > time_left then return false end
+    if not seconds or time_left and (number(seconds, 0) or 0) > time_left then return false, fitting.plain end
     return true, request ~= '' and fitting.parse(request) or fitting.plain
   end
 
@@ -118,7 +119,7 @@ function ordering.use(open, wanted, serves, time_left, group, plain)
     local name, _, at = parse_member(head)
     if not at or queue.seen[name] then return drop(heads .. queue.name, head) end
     queue.seen[name] = true
-    local is, request = request_in(value)
+    local is, request = ordering.serves(name, value)
     if is then table.insert(queue.next, { member = head, name = name, key = places .. name, request = request }) end
   end
 
@@ -134,20 +135,13 @@ function ordering.use(open, wanted, serves, time_left, group, plain)
       queue.ended = true
       local served = call('HGETALL', serves)
       for i = 1, #served, 2 do
-        local name = served[i]
-        local other = not queue.seen[name] and queue_of(name) == queue.name
-        local first = other and try('ZRANGE', places .. name, 0, 0)[1]
-        if first then add_head(string.sub(first, 1, 29) .. name, served[i + 1]) end
+        local other = not queue.seen[served[i]] and queue_of(served[i]) == queue.name
+        local head = other and try('HGET', first_of, served[i])
+        if type(head) == 'string' then add_head(head, served[i + 1]) end
       end
       table.sort(queue.next, function(a, b) return a.member < b.member end)
     end
     queue.size = math.min(4 * queue.size, 500)
-  end
-
-  -- Returns what the tasks of a requirement ask for.
-  function ordering.request_of(name)
-    local _, request = request_in(call('HGET', serves, name))
-    return request or fitting.plain
   end
 
   -- Begins to read a queue.
@@ -160,7 +154,7 @@ function ordering.use(open, wanted, serves, time_left, group, plain)
     local _, priority, at = parse_member(passed or '')
     if at and began and began <= now and now - began < PASSED_FOR then queue.began, queue.passed = began, passed end
     if group ~= '' then
-      open_source({ key = places .. GROUP_SET .. group, mixed = true })
+      open_source({ key = places .. GROUP_SET .. group, mixed = name })
     elseif plain and name == DEFAULT then
       local rank = 0
       if queue.passed and priority <= 0 then
@@ -168,13 +162,6 @@ function ordering.use(open, wanted, serves, time_left, group, plain)
       end
       open_source({ key = open, rank = rank, priority = 0, request = fitting.plain })
     end
-  end
-
-  -- Returns whether the worker serves the task of a group with this place, and its request.
-  function ordering.serves(place)
-    local name = split_place(place).name
-    if queue_of(name) ~= queue.name then return false end
-    return request_in(call('HGET', serves, name))
   end
 
   -- Returns the source with the next due task, or nil. When the script has used this task, it must call
