@@ -316,9 +316,9 @@ func TestClaimIsBoundedInBytes(t *testing.T) {
 	}
 }
 
-// The scripts of a claim use properties by their places among those that a worker needs.
+// The script of a claim uses properties by their places among those that a worker needs.
 func TestPlacesOfClaimProperties(t *testing.T) {
-	script := string(expect.Result(os.ReadFile("lua/claiming.lua")).Value(t))
+	script := string(expect.Result(os.ReadFile("lua/claim.lua")).Value(t))
 	named := regexp.MustCompile(`local ([A-Z_, ]+) = ([0-9, ]+) -- indexes of properties`).FindStringSubmatch(script)
 	expect.MustLen(t, named, 3)
 	places := strings.Split(named[2], ", ")
@@ -326,8 +326,7 @@ func TestPlacesOfClaimProperties(t *testing.T) {
 		place := expect.Result(strconv.Atoi(places[i])).Value(t)
 		expect.Equal(t, redisstate.ClaimProperties[place-1], strings.ToLower(name))
 	}
-	header := string(expect.Result(os.ReadFile("lua/claim.lua")).Value(t))
-	words := strings.Join(strings.Fields(strings.ReplaceAll(header, "\n--", " ")), " ")
+	words := strings.Join(strings.Fields(strings.ReplaceAll(script, "\n--", " ")), " ")
 	list := func(names []string) string {
 		return strings.Join(names[:len(names)-1], ", ") + " and " + names[len(names)-1]
 	}

@@ -68,8 +68,8 @@ var broken = []struct {
 		{"openplain", "sound = call('EXISTS', unpack(keys)) == 0", "sound = true"},
 		{"openplain", "last > n and last - n >= ARGV[#ARGV] + 0", "last >= n"},
 	}},
-	{"a limit is not checked", "limit", []change{{"starting", "#use.ids < use.room and not", "not"}}},
-	{"a claim does not count for its limit", "limit", []change{{"starting", "limiting.count(key, id, true)", ""}}},
+	{"a limit is not checked", "limit", []change{{"claim", "#use.ids < use.room and not", "not"}}},
+	{"a claim does not count for its limit", "limit", []change{{"claim", "limiting.count(key, id, true)", ""}}},
 	{"a limit is not returned", "limit", []change{
 		{"limiting", "bulk('ZREM', limiting.running .. key, ids, try)", ""},
 	}},

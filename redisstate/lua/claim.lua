@@ -42,18 +42,22 @@
 -- it. The server decides about invalid tasks, which the script delays. The script makes tasks wait that may not start
 -- because of a limit, a pause or a held source. A repeated call returns the same tasks as the first call.
 
-local plain, anyway = ARGV[13] == '1', ARGV[16]
+local due, running, open = KEYS[2], KEYS[3], KEYS[5]
+local tasks, groups, code, worker, wanted, lease, random = unpack(ARGV, 3, 9)
+local bytes, margin, plain, anyway = ARGV[10] + 0, ARGV[11], ARGV[13] == '1', ARGV[16]
+local lease_until, lease_text = now + lease, text(now + lease)
 local MOST_LOOKED_AT = 1000
 local FOR_OTHERS, TRIES_FOR = 3, 10 -- seconds
 local prefix = string.sub(open, 1, -1 - #'open')
 local returned = prefix .. 'returned:'
-cursor = 17 + ARGV[17]
 
-local group = take()
+cursor = 16
+local properties, group = take_list(1), take()
 fitting.use()
 local queues = take_list(1)
-local n_properties = #properties
-local CLAIM_BEFORE, LIMIT_KEY, PLACE = n_properties - 3, n_properties - 2, n_properties + 1 -- indexes of properties
+local n_named = #properties
+local LOG, INPUT, NOT_ON, SOURCE, META, BLOBS = 7, 9, 10, 11, 12, 13 -- indexes of properties
+local PREFETCHED, CLAIM_BEFORE, LIMIT_KEY, PLACE = n_named - 5, n_named - 3, n_named - 2, n_named + 1
 properties[PLACE] = 'place'
 
 local before = answered()
@@ -69,7 +73,7 @@ if before then
   local again, i = {}, 0
   for id in string.gmatch(before, '%S+') do
     i = i + 1
-    local f, claim = try('HMGET', tasks .. id, unpack(properties, 1, n_properties)), random .. '.' .. i
+    local f, claim = try('HMGET', tasks .. id, unpack(properties, 1, n_named)), random .. '.' .. i
     if f[1] == 'running' and call('HGET', tasks .. id, (f[2] or '0') .. ':claim') == claim then
       f[LOG] = ''
       again[#again + 1] = { id, claim, f }
@@ -98,14 +102,26 @@ while cursor < #ARGV do
 end
 if changed[1] then return answer({ [8] = changed }) end
 
--- Up to write_lists, the script only reads and decides.
+-- Up to the first call of bulk, the script only reads and decides.
 
-local n_placed = ARGV[14] ~= '0' and try('ZCARD', placed) -- an error reply if the key is not a sorted set
-prefetch(size + (tonumber(n_placed) or 0))
-starting.use(due, returned)
+-- A worker with short runs asks for more tasks than it has free slots, and prefetches the others (docs/lifecycle.md,
+-- "Prefetched tasks"). The first `needed` tasks start at once. A worker prefetches at most half of its share of the
+-- open tasks, so that the last tasks are spread over all workers.
+wanted = wanted + 0
+local needed, most = wanted, ARGV[14] + 0
+if most > 0 then
+  local live, n_placed = try('ZCOUNT', KEYS[8], now - 300, '+inf'), try('ZCARD', placed) -- a wrong type has no number
+  local share = (size + (tonumber(n_placed) or 0) - needed) / (2 * math.max(tonumber(live) or 1, 1))
+  wanted = needed + math.max(0, math.floor(math.min(most, share)))
+end
+limiting.use(due)
 ordering.use(open, wanted, KEYS[9], tonumber(ARGV[15]), group, plain)
 ordering.passed = prefix .. 'passed:' .. worker .. ':'
 
+-- These lists have an element for each claimed task, and the last two have two: its id, the task of the reply, the text
+-- of its deadline, and its new entries in `running` and `due`.
+local ids, chosen, deadlines, entered, looks = {}, {}, {}, {}, {}
+local serving -- the queue of the next tasks
 local in_the_way, odd = {}, {} -- overdue tasks, and entries of invalid tasks in `due`
 local changes = {} -- tasks that enter another place, or get another time: each has its id, place or nil, and time
 local trials = {} -- the reasons and the ids of claimed tasks that try a held source
@@ -192,6 +208,21 @@ local function is_valid(source)
   return f[1] == 'open' and start_after and end_before and timeout and round_of(f[2]) == (f[2] or '0')
 end
 
+-- The uses of limits, by limit key. A use has the fields room (the number of tasks that may start), count and per (the
+-- rate, if the limit has one), first (the first waiting task, if tasks wait), ids (the tasks that start), and waiting
+-- (those that begin to wait).
+local uses = {}
+
+-- Returns whether the limit of its key lets a task start now. The task then starts; otherwise, it must wait.
+local function may_start(key, member, id)
+  local use = uses[key] or { first = try('ZRANGE', held .. ':limit=' .. key, 0, 0)[1], ids = {}, waiting = {} }
+  if not uses[key] then use.room, use.count, use.per = limiting.room(key) end
+  uses[key] = use
+  local starts = #use.ids < use.room and not (use.first and member > use.first)
+  table.insert(starts and use.ids or use.waiting, id)
+  return starts
+end
+
 -- Starts a task, unless the limit of its key has no room. It may try the source that is held for a reason. A worker
 -- prefetches no task of which a worker that is gone has already prefetched a round: that has a property `prefetched`.
 local function start(source, trial)
@@ -200,9 +231,19 @@ local function start(source, trial)
     wanted, ordering.more = #ids, true
     return
   end
-  if key ~= '' and not starting.starts(key, source.member, id) then return hold(source, 'limit=' .. key) end
+  if key ~= '' and not may_start(key, source.member, id) then return hold(source, 'limit=' .. key) end
   f[PLACE] = nil
-  choose(id, f, source.end_before, source.timeout)
+  bytes = bytes - #(f[INPUT] or '') - #(f[SOURCE] or '') - #(f[META] or '') - #(f[BLOBS] or '')
+  local n, deadline = #ids + 1, 'inf'
+  local over, look = now + source.timeout, source.end_before
+  if source.end_before < INF or source.timeout < INF then
+    if over < source.end_before then look = math.min(look, over + margin) end
+    deadline = text(math.min(over, source.end_before))
+  end
+  if n > needed then f[PREFETCHED] = '1' elseif f[PREFETCHED] then f[PREFETCHED] = '' end
+  ids[n], chosen[n], deadlines[n] = id, { id, random .. '.' .. n, f, queue = serving }, deadline
+  entered[2 * n - 1], entered[2 * n] = now_text, id
+  looks[2 * n - 1], looks[2 * n] = look < lease_until and text(look) or lease_text, id
   fitting.take(source.request)
   if trial then put(trials, trial, id) end
   leave(source)
@@ -232,38 +273,33 @@ local function consider(source)
   return start(source, trial)
 end
 
-local function look_through()
-  while #ids < wanted do
-    local source = ordering.next()
-    if not source then return end
-    if bytes <= 0 or looked_at >= MOST_LOOKED_AT or looked_at % 16 == 15 and spent(1) then
-      ordering.more = true
-      return
-    end
-    looked_at = looked_at + 1
-    local stays = consider(source)
-    if stays then unwanted = unwanted + 1 end
-    ordering.use_up(stays)
-  end
-end
-
 if fitting.plain then kept.use(prefix, worker, may_run, ordering.serves) end
 local claimed = {}
 for i, queue in ipairs(queues) do
   local before_queue = #ids
+  serving = queue
   local is_open = not (is_paused('namespace') or is_paused('queue=' .. queue))
   if is_open and #ids < wanted and bytes > 0 and not ordering.more then
     if fitting.plain then kept.enter(queue) end
     ordering.begin(queue)
-    look_through()
+    local source = ordering.next()
+    while source do
+      ordering.more = bytes <= 0 or looked_at >= MOST_LOOKED_AT or looked_at % 16 == 15 and spent(1)
+      if ordering.more then break end
+      looked_at = looked_at + 1
+      local stays = consider(source)
+      if stays then unwanted = unwanted + 1 end
+      ordering.use_up(stays)
+      source = #ids < wanted and ordering.next()
+    end
     ordering.leave()
   end
   claimed[i] = is_open and #ids - before_queue or -1
-  for k = before_queue + 1, #ids do chosen[k].queue = queue end
 end
 
-wrong = ((left_placed or changes[1]) and not_sorted(placed)) or write_lists()
-if wrong then return wrong end
+wrong = (left_placed or changes[1]) and not_sorted(placed) or bulk('ZADD', running, entered, try)
+if wrong then return not_sorted(running) or wrong end -- also if Redis is full: then the script has written nothing
+bulk('ZADD', due, looks)
 
 for _, c in ipairs(changes) do
   if c.place then
@@ -278,9 +314,49 @@ for i = 1, #trials, 2 do
   try('ZREM', returned .. trials[i], trials[i + 1])
   sources.try(prefix, trials[i])
 end
-write_hashes()
+local line = now_text .. ' ' .. worker .. ': running'
+local write = {
+  '', 'state', 'running', 'lease_until', lease_text, 'lease', lease, 'deadline', '', 'log', '',
+  '', now_text, '', worker, '', '', -- properties of the round: running, worker and claim
+  '0:prefetched', '',
+}
+local round
+for i, task in ipairs(chosen) do
+  local id, f = ids[i], task[3]
+  local log, names = f[LOG], names_of(f[6], task.queue)
+  if f[2] ~= round then
+    round = f[2]
+    local of = (round or '0') .. ':'
+    write[12], write[14], write[16] = of .. 'running', of .. 'worker', of .. 'claim'
+  end
+  if not log or log == '' or #log > 2000 then log = logged(log, line) else log = log .. '\n' .. line end
+  write[1], write[9], write[11], write[17], write[19] = tasks .. id, deadlines[i], log, task[2], f[PREFETCHED]
+  f[LOG] = ''
+  call('HSET', unpack(write, 1, write[19] and 19 or 17))
+  if names ~= '' then enter_indexes(groups, names, code, id) end
+end
+finish_indexes()
 finish_places()
-starting.finish()
+for key, use in pairs(uses) do
+  local starts, set = {}, limiting.starts .. key
+  for _, id in ipairs(use.ids) do
+    limiting.count(key, id, true)
+    put(starts, now_text, now_text .. ' ' .. id)
+  end
+  if use.per and starts[1] then
+    bulk('ZADD', set, starts, try)
+    try('ZREMRANGEBYRANK', set, 0, -1 - use.count)
+    try('EXPIRE', set, math.ceil(use.per) + 60)
+    -- If the server has checked the key before these starts, it does not know when the next task may start.
+    if use.first then try('ZADD', held, 'XX', 'LT', text(now + use.per), 'limit=' .. key) end
+  end
+  for _, of in pairs(use.first and { use.ids, use.waiting } or {}) do
+    bulk('ZREM', returned .. 'limit=' .. key, of, try)
+  end
+  -- With room left, a task waits only because waiting ones come before it.
+  if use.waiting[1] and #use.ids < use.room then check_held(prefix, 'limit=' .. key) end
+end
+limiting.finish()
 if #ids == 0 and promote(100, tasks) > 0 then ordering.more = true end
 if fitting.plain then
   if kept.finish() then ordering.more = true end -- the worker may claim what was kept back

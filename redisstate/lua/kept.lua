@@ -51,7 +51,7 @@ function kept.use(prefix, worker, may_run, serves)
   end
 
   local function has_due_tasks()
-    return try('HEXISTS', first_of, name) ~= 0 or name == DEFAULT and call('EXISTS', open) == 1
+    return try('HEXISTS', first_of, name) ~= 0 or name == DEFAULT and call('EXISTS', KEYS[5]) == 1
   end
 
   -- Returns whether the worker is no longer kept for a task, so that it may claim others.

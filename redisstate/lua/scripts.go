@@ -20,7 +20,7 @@ var (
 	})
 	Claim = declare(Script{
 		Name: "claim", Full: waits, Moves: true, Unconfirmed: true,
-		After: "prelude sources values indexes places claiming limiting starting fitting kept ordering",
+		After: "prelude sources values indexes places limiting fitting kept ordering",
 	})
 	Renew = declare(Script{Name: "renew", After: "prelude sources values", Full: Runs, Moves: true, Unconfirmed: true})
 	Move  = declare(Script{
