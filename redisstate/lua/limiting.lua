@@ -13,36 +13,25 @@ local limiting = {}
 function limiting.use(key_of_due)
   local prefix = string.sub(key_of_due, 1, -1 - #'due')
   local begun, ended = {}, {} -- ids of tasks, by their limit key
-  limiting.running, limiting.starts, limiting.prefix = prefix .. 'limited:', prefix .. 'starts:', prefix
-
-  -- Reads a limit, such as 'at_most=4 rate=10/1.000000'. Returns the largest number of running tasks, and the number
-  -- and the time of the rate, or nil. If the text is no limit, nothing may run.
-  local function parse(limit)
-    local most, rest = string.match(limit, '^at_most=(%d+)%s*(.*)$')
-    if not most then rest = limit end
-    local count, per = string.match(rest, '^rate=(%d+)/([%d.]+)$')
-    count, per = tonumber(count or ''), tonumber(per or '')
-    if rest ~= '' and not (per and count > 0) then return 0 end
-    return tonumber(most or '') or INF, count, per
-  end
-
-  -- After the clock was set back, the last starts lie in the future. They then count from now on.
-  local function correct_starts(set)
-    local starts = {}
-    for _, start in ipairs(try('ZRANGEBYSCORE', set, '(' .. now_text, '+inf')) do put(starts, now_text, start) end
-    bulk('ZADD', set, starts, try)
-  end
+  limiting.running, limiting.starts = prefix .. 'limited:', prefix .. 'starts:'
 
   -- Returns how many tasks of a key may start now. If the limit has a rate, also returns the number and the time of the
-  -- rate; and if the rate is what keeps more tasks from starting, the time from which one more may start.
+  -- rate; and if the rate is what keeps more tasks from starting, the time from which one more may start. A limit is a
+  -- text such as 'at_most=4 rate=10/1.000000'. With another text, nothing may run.
   function limiting.room(key)
     local limit = try('HGET', prefix .. 'limits', key)
     if not limit or limit == '' then return INF end
-    local most, count, per = parse(type(limit) == 'string' and limit or 'at_most=0')
-    local running, set = try('ZCARD', limiting.running .. key), limiting.starts .. key
-    local room = type(running) == 'number' and most - running or 0
+    if type(limit) ~= 'string' then return 0 end
+    local most, rest = string.match(limit, '^at_most=(%d+)%s*(.*)$')
+    local count, per = string.match(rest or limit, '^rate=(%d+)/([%d.]+)$')
+    count, per = tonumber(count or ''), tonumber(per or '')
+    if rest ~= '' and not (per and count > 0) then return 0 end
+    local running, set, ahead = try('ZCARD', limiting.running .. key), limiting.starts .. key, {}
+    local room = type(running) == 'number' and (tonumber(most or '') or INF) - running or 0
     if not per then return room end
-    correct_starts(set)
+    -- After the clock was set back, the last starts lie in the future. They then count from now on.
+    for _, start in ipairs(try('ZRANGEBYSCORE', set, '(' .. now_text, '+inf')) do put(ahead, now_text, start) end
+    bulk('ZADD', set, ahead, try)
     local since = '(' .. text(now - per)
     local used, first = try('ZCOUNT', set, since, '+inf'), nil
     local free = type(used) == 'number' and count - used or 0
