@@ -147,6 +147,7 @@ local function use_places(open)
       wake(wakes .. 'server', 1)
     elseif due < INF then
       arrived[name] = (arrived[name] or 0) + (#members - first) / 2
+      touch(name)
     end
   end
 
@@ -204,12 +205,9 @@ local function use_places(open)
       keep_accounts(place, of)
     end
     for key, of in pairs(added) do bulk('ZADD', key, of, key ~= placed and try or nil) end
-    for name in pairs(arrived) do
-      number_requirement(name)
-      touch(name)
-    end
     for name in pairs(touched) do refresh(name) end
     for name, n in pairs(arrived) do
+      number_requirement(name)
       if n > 0 then wake(wakes .. (name == DEFAULT and 'open' or name), n) end
     end
     entering, leaving, removed, touched, arrived = {}, {}, {}, {}, {}
