@@ -1,4 +1,4 @@
-package redisstate_test
+package doctest
 
 import (
 	"reflect"
