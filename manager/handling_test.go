@@ -182,6 +182,7 @@ func TestLeaseOfAnotherManager(t *testing.T) {
 	})
 	expect.Len(t, calls, 3)
 	expect.Equal(t, s.Conn.Redis.HLen(t.Context(), s.Keys.CallbackLeases()).Val(), 0, "leases that remain")
+	expect.Len(t, s.Conn.Redis.Keys(t.Context(), s.Keys.LeasedBy("*")).Val(), 0, "tasks that remain leased")
 }
 
 // onBoth runs a test with managertest, and with a server and a worker on a Redis. The program p succeeds.

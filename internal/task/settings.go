@@ -149,8 +149,8 @@ func (*TasksLimitError) Code() Code { return CodeFull }
 // contain one of these words after a colon. For example, a key of the namespace P:group could equal a key of a group in
 // the namespace P.
 var namespaceParts = []string{
-	"activity", "calls", "claims", "counted", "dashboard_at", "definitions", "dependents", "follow", "group",
-	"group_dependents", "heads", "held", "history", "limited", "login", "open", "passed", "program", "queue",
+	"activity", "callback_leases", "calls", "claims", "counted", "dashboard_at", "definitions", "dependents", "follow",
+	"group", "group_dependents", "heads", "held", "history", "limited", "login", "open", "passed", "program", "queue",
 	"requirements_of", "returned", "serves", "sessions", "started", "starts", "task", "updates", "wake", "worker",
 	"worker_id",
 }

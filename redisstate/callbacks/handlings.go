@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"slices"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -23,6 +24,9 @@ type Handling struct {
 	Until    task.Time `json:"until"`              // the record counts until then, unless it is renewed
 }
 
+// leasesKept is how long Redis keeps the leases of a call of Run after their last renewal.
+const leasesKept = 24 * time.Hour
+
 // SayHandling stores or renews a Handling, and the leases of its call of Run.
 func (s Callbacks) SayHandling(ctx context.Context, h Handling) error {
 	text, err := json.Marshal(h)
@@ -33,6 +37,7 @@ func (s Callbacks) SayHandling(ctx context.Context, h Handling) error {
 		func(p redis.Pipeliner) {
 			p.HSet(ctx, s.Conn.Keys.Handlings(), h.ID, text)
 			p.HSet(ctx, s.Conn.Keys.CallbackLeases(), h.ID, h.Until.String())
+			p.Expire(ctx, s.Conn.Keys.LeasedBy(h.ID), leasesKept)
 		})
 }
 
@@ -42,6 +47,9 @@ func (s Callbacks) EndHandlings(ctx context.Context, ids ...string) error {
 		func(p redis.Pipeliner) {
 			p.HDel(ctx, s.Conn.Keys.Handlings(), ids...)
 			p.HDel(ctx, s.Conn.Keys.CallbackLeases(), ids...)
+			for _, id := range ids {
+				p.Del(ctx, s.Conn.Keys.LeasedBy(id))
+			}
 		})
 }
 

@@ -21,7 +21,8 @@ func (s Callbacks) Lease(ctx context.Context, run string, holds task.Seconds, id
 		args = append(args, id)
 	}
 	reply, err := s.Conn.Run(ctx, "lease finished tasks", lua.Lease,
-		[]string{s.Conn.Keys.CallbackLeases(), s.Conn.Keys.Callbacks()}, args, conn.ListOf(len(ids), len(ids), conn.IsText))
+		[]string{s.Conn.Keys.CallbackLeases(), s.Conn.Keys.Callbacks(), s.Conn.Keys.LeasedBy(run)}, args,
+		conn.ListOf(len(ids), len(ids), conn.IsText))
 	if err != nil {
 		return nil, err
 	}

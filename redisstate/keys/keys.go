@@ -123,6 +123,7 @@ func (k Names) Leap() string                      { return k.Key("leap") }
 func (k Names) Managers() string                  { return k.Key("managers") }
 func (k Names) Handlings() string                 { return k.Key("manager_groups") }
 func (k Names) CallbackLeases() string            { return k.Key("callback_leases") }
+func (k Names) LeasedBy(run string) string        { return k.Key("callback_leases:" + run) }
 func (k Names) Callbacks() string                 { return k.Key("callbacks") }
 func (k Names) CallbacksFailed() string           { return k.Key("callbacks_failed") }
 func (k Names) Workers() string                   { return k.Key("workers") }

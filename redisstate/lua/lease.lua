@@ -1,48 +1,39 @@
 -- lease: leases finished tasks to a call of Run, so that no other one calls their callbacks (docs/manager.md,
 -- "Callbacks").
 --
--- KEYS: callback_leases, callbacks (the records of failed callbacks)
+-- KEYS: callback_leases, callbacks (the records of failed callbacks), the set of the tasks that the call of Run leases
 -- ARGV: the id of the call of Run, the seconds for which its leases hold, the number of tasks whose leases end and
 -- their ids, and the ids of the tasks to lease
 --
--- A lease is the id of a call of Run in the field of the task. It holds until the time in the field of this call.
+-- The hash callback_leases has for each call of Run the time until which its leases hold.
 --
 -- Returns for each task '-' if another call has its lease, and otherwise '+' and the record of its failed callback, if
 -- there is one. If Redis is full and refuses the lease, the answer is the same: archiving the task frees memory.
 
-local leases, failures, run = KEYS[1], KEYS[2], ARGV[1]
+local leases, failures, own, run = KEYS[1], KEYS[2], KEYS[3], ARGV[1]
 cursor = 2
+bulk('SREM', own, take_list(1), try)
 
--- Returns the values of fields, false for each that is missing. A key of another type has none.
-local function values_of(key, fields)
-  local values = {}
-  for i = 1, #fields, 500 do
-    local page = try('HMGET', key, unpack(fields, i, math.min(i + 499, #fields)))
-    for j = i, math.min(i + 499, #fields) do values[j] = page[j - i + 1] or false end
-  end
-  return values
+local others, ends = {}, try('HGETALL', leases) -- an error reply if the key is not a hash
+for i = 1, #ends, 2 do
+  if ends[i] ~= run and (number(ends[i + 1]) or 0) > now then others[#others + 1] = leases .. ':' .. ends[i] end
 end
 
-local ended, done = take_list(1), {}
-for i, holder in ipairs(values_of(leases, ended)) do
-  if holder == run then done[#done + 1] = ended[i] end
-end
-bulk('HDEL', leases, done, try)
-
-local ids, holds, leased, answer = {}, {}, {}, {}
-for i = cursor + 1, #ARGV do ids[#ids + 1] = ARGV[i] end
-local records = values_of(failures, ids)
-for i, holder in ipairs(values_of(leases, ids)) do
-  local held = holder and holder ~= run
-  if held then
-    if holds[holder] == nil then holds[holder] = number(try('HGET', leases, holder), 0) > now end
-    held = holds[holder]
+local answer, leased, failed = {}, {}, try('EXISTS', failures) == 1
+for first = cursor + 1, #ARGV, 500 do
+  local ids, held = { unpack(ARGV, first, math.min(first + 499, #ARGV)) }, {}
+  for _, key in ipairs(others) do
+    for i, is in ipairs(try('SMISMEMBER', key, unpack(ids))) do held[i] = held[i] or is == 1 end
   end
-  if not held and holder ~= run then put(leased, ids[i], run) end
-  answer[i] = held and '-' or '+' .. (records[i] or '')
+  local records = failed and try('HMGET', failures, unpack(ids)) or {}
+  for i = 1, #ids do
+    answer[#answer + 1] = held[i] and '-' or '+' .. (records[i] or '')
+    if not held[i] then leased[#leased + 1] = ids[i] end
+  end
 end
 if leased[1] then
   try('HSET', leases, run, text(now + ARGV[2]))
-  bulk('HSET', leases, leased, try)
+  bulk('SADD', own, leased, try)
+  try('EXPIRE', own, 86400)
 end
 return answer
