@@ -167,6 +167,7 @@ local function use_places(open)
   -- The set `requirements_of` of a submitter has the requirements of tasks that it has opened. Each counts until the
   -- time in its score, which is that of the last of these tasks, and then as long as it has due tasks.
   local accounts, charges = {}, {} -- the new requirements of a call by submitter, and what each place adds
+  local searched = {} -- the submitters whose idle requirements are removed
 
   -- Notes that tasks of a submitter enter a place, at last that of a requirement. Returns false if its tasks have too
   -- many other requirements.
@@ -175,7 +176,8 @@ local function use_places(open)
     local key, known = prefix .. 'requirements_of:' .. owner, into(accounts, owner)
     local function is_full() return #known + (tonumber(try('ZCARD', key)) or 0) >= MOST_OF_ONE end
     if not known[name] and type(try('ZSCORE', key, name)) ~= 'string' then
-      for _, of in ipairs(is_full() and try('ZRANGEBYSCORE', key, '-inf', now_text) or {}) do
+      for _, of in ipairs(is_full() and not searched[owner] and try('ZRANGEBYSCORE', key, '-inf', now_text) or {}) do
+        searched[owner] = true -- once a call: it may refuse a thousand units
         if not known[of] and try('HEXISTS', first_of, of) == 0 then try('ZREM', key, of) end
       end
       if is_full() then return false end
