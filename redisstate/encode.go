@@ -13,10 +13,7 @@ import (
 )
 
 func addCallLists(e *conn.Args, v callLists) {
-	e.Count(len(v.lists))
-	for _, list := range v.lists {
-		e.Add(string(list))
-	}
+	e.States(v.lists)
 	e.Count(len(v.wakes))
 	for _, w := range v.wakes {
 		e.Add(string(w.of))
@@ -26,28 +23,22 @@ func addCallLists(e *conn.Args, v callLists) {
 // holdingStates adds the states in which tasks hold unique keys. If the call needs none, it adds empty lists.
 func addHoldingStates(e *conn.Args, needed bool) {
 	for _, until := range []task.UniqueUntil{task.UntilFinished, task.UntilArchived} {
-		if !needed {
-			e.Count(0)
-			continue
+		var states []task.State
+		if needed {
+			states = until.HoldingStates()
 		}
-		states := until.HoldingStates()
-		e.Count(len(states))
-		for _, s := range states {
-			e.Add(string(s))
-		}
+		e.States(states)
 	}
 }
 
 // archivingStates adds the states in which a task in the list archived counts as archived. If the call needs none, it
 // adds an empty list.
 func addArchivingStates(e *conn.Args, needed bool) {
-	var states []string
-	for _, s := range task.States {
-		if needed && s.Settled() {
-			states = append(states, string(s))
-		}
+	var states []task.State
+	if needed {
+		states = task.SettledStates
 	}
-	e.Strings(states)
+	e.States(states)
 }
 
 // movesFinished reports whether the unit moves a finished task, other than by a repair.

@@ -134,11 +134,6 @@ func (t *Table) refresh(ctx context.Context, s store, now time.Time, longest tim
 	return t.walk(ctx, s, longest)
 }
 
-// finishedStates are the states of tasks in a table.
-var finishedStates = slices.DeleteFunc(slices.Clone(task.States), func(s task.State) bool {
-	return !s.Finished() && s != task.Archived
-})
-
 // begin begins a pass: through all finished tasks, or those that have finished since the last pass.
 func (t *Table) begin(ctx context.Context, s store, now time.Time) error {
 	begun, err := s.Now(ctx)
@@ -149,13 +144,7 @@ func (t *Table) begin(ctx context.Context, s store, now time.Time) error {
 	if err != nil {
 		return err
 	}
-	var all, finished int64
-	for _, state := range task.States {
-		all += counts[state]
-		if slices.Contains(finishedStates, state) {
-			finished += counts[state]
-		}
-	}
+	all, finished := counts.Total(), counts.Finished()
 	fewer := finished < t.most || t.oneOf == 1 && int64(len(t.ids)) > finished
 	sweep := t.swept.IsZero() || now.Sub(t.swept) >= sweepEvery || fewer && now.Sub(t.swept) >= sweepPause
 	t.now = tablePass{open: true, all: sweep, begun: begun, of: finished}
@@ -176,7 +165,7 @@ func (t *Table) begin(ctx context.Context, s store, now time.Time) error {
 
 // walk goes on with a pass.
 func (t *Table) walk(ctx context.Context, s store, longest time.Duration) error {
-	q := task.Query{Group: t.choice.Group, Owner: t.choice.Owner, States: finishedStates, Order: task.OldestFirst}
+	q := task.Query{Group: t.choice.Group, Owner: t.choice.Owner, States: task.FinishedStates, Order: task.OldestFirst}
 	if !t.now.all {
 		q.Since = (t.since - 1).Std() // a second more, in case that the clock of Redis was set back a little
 	}

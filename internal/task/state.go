@@ -2,6 +2,7 @@ package task
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -23,14 +24,16 @@ const (
 // None is the state of a task that does not exist yet, or that has been removed.
 const None State = ""
 
-// States are all states in the order of a task's life.
-var States = []State{Open, Running, Executed, Succeeded, Failed, TimedOut, Expired, Archived}
+// States are all states in the order of a task's life. The others are parts of it.
+var (
+	States                           = []State{Open, Running, Executed, Succeeded, Failed, TimedOut, Expired, Archived}
+	UnfinishedStates, FinishedStates = States[:3:3], States[3:]
+	SettledStates                    = States[3:7:7]
+)
 
 // Settled reports whether s is succeeded, failed, timed_out or expired. A task in one of these states waits until a
 // manager archives it.
-func (s State) Settled() bool {
-	return s == Succeeded || s == Failed || s == TimedOut || s == Expired
-}
+func (s State) Settled() bool { return slices.Contains(SettledStates, s) }
 
 // Finished reports whether a task in state s is finished or archived. From these states, a task runs again only if a
 // user retries it.

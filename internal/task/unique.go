@@ -2,7 +2,6 @@ package task
 
 import (
 	"fmt"
-	"slices"
 )
 
 // UniqueUntil says how long a task holds its unique key (docs/lifecycle.md, "Unique tasks").
@@ -16,9 +15,10 @@ const (
 
 // HoldingStates returns the states in which a task holds its unique key.
 func (u UniqueUntil) HoldingStates() []State {
-	return slices.DeleteFunc(slices.Clone(States), func(s State) bool {
-		return s == Archived || s.Settled() && u != UntilArchived
-	})
+	if u == UntilArchived {
+		return States[:7:7]
+	}
+	return UnfinishedStates
 }
 
 // A UniqueError means that another task holds the unique key of the task.

@@ -16,7 +16,7 @@ import (
 )
 
 // finished selects the tasks that a manager must handle.
-var finished = redisstate.ListQuery{States: []tdf.State{tdf.Succeeded, tdf.Failed, tdf.TimedOut, tdf.Expired}}
+var finished = redisstate.ListQuery{States: task.SettledStates}
 
 // mostFinished is the maximum number of finished tasks that a wait reads.
 const mostFinished = 1000

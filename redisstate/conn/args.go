@@ -1,5 +1,7 @@
 package conn
 
+import "github.com/tdf-framework/tdf/internal/task"
+
 // An Args builds the arguments of a call to a script. The header of each script describes its arguments.
 type Args struct {
 	All []any
@@ -31,6 +33,13 @@ func (e *Args) Flag(on bool) {
 func (e *Args) Strings(values []string) {
 	e.Count(len(values))
 	e.Add(values...)
+}
+
+func (e *Args) States(states []task.State) {
+	e.Count(len(states))
+	for _, s := range states {
+		e.Add(string(s))
+	}
 }
 
 // A Bound limits one quantity of a call, such as its bytes.

@@ -11,7 +11,6 @@ import (
 	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate"
 	"github.com/tdf-framework/tdf/redisstate/conn"
-	"github.com/tdf-framework/tdf/redisstate/index"
 )
 
 // Limits for one page of EachDependency.
@@ -78,12 +77,7 @@ func (l Links) readDependencies(ctx context.Context, ids []int64) ([]redisstate.
 // eachOfGroup calls a function with the ids of the finished tasks of a group, page by page. It gives out each id once,
 // even if a manager archives the tasks meanwhile.
 func (l Links) eachOfGroup(ctx context.Context, group string, page func(ids []int64) error) error {
-	of := redisstate.ListQuery{Group: group, OldestFirst: true}
-	for _, state := range task.States {
-		if state.Finished() {
-			of.States = append(of.States, state)
-		}
-	}
+	of := redisstate.ListQuery{Group: group, States: task.FinishedStates, OldestFirst: true}
 	for entries, err := range of.Pages(ctx, l.s, groupIDsPerPage) {
 		if err != nil {
 			return err
@@ -96,23 +90,3 @@ func (l Links) eachOfGroup(ctx context.Context, group string, page func(ids []in
 }
 
 const groupIDsPerPage = 1000
-
-// groupPage returns a page of the ids of a group's tasks in one state, beginning after the given id. It reports whether
-// there may be more ids.
-func (l Links) groupPage(ctx context.Context, group string, state task.State, after int64) (ids []int64, more bool,
-	err error,
-) {
-	_, last := index.GroupRange(state)
-	members, err := conn.Ask(ctx, l.s.Conn, fmt.Sprintf("list the %s tasks of group %q", state, group),
-		func(r redis.Cmdable) *redis.StringSliceCmd {
-			return r.ZRangeArgs(ctx, redis.ZRangeArgs{
-				Key: l.s.Keys.Group(group), ByScore: true, Start: fmt.Sprintf("(%.0f", index.GroupScore(state, after)), Stop: last,
-				Count: groupIDsPerPage,
-			})
-		})
-	if err != nil {
-		return nil, false, err
-	}
-	ids = conn.IDsOf(members)
-	return ids, len(members) == groupIDsPerPage && len(ids) > 0, nil
-}

@@ -32,9 +32,6 @@ func (d Dependency) String() string {
 	return fmt.Sprintf("campaign %s (closed, not complete)", d.Group)
 }
 
-// linksAtOnce is the number of dependencies that one call reads.
-const linksAtOnce = 500
-
 // Pending returns the dependencies that a task still waits for, but at most the given number of them.
 func Pending(ctx context.Context, s *redisstate.Store, id int64, most int) (pending []Dependency, err error) {
 	values, err := conn.Ask(ctx, s.Conn, fmt.Sprintf("read the dependencies of task %d", id),
@@ -44,7 +41,7 @@ func Pending(ctx context.Context, s *redisstate.Store, id int64, most int) (pend
 	if err != nil {
 		return nil, err
 	}
-	for page := range slices.Chunk(linksOf(values), linksAtOnce) {
+	for page := range slices.Chunk(linksOf(values), linksPerCall) {
 		found, err := pendingOf(ctx, s, page)
 		if err != nil {
 			return nil, err
@@ -97,15 +94,12 @@ type Dependent struct {
 	Group string  // the group that it requires to succeed, or ""
 }
 
-// dependentsPage is the number of failed tasks that one page of EachDependent reads.
-const dependentsPage = 500
-
 // EachDependent calls a function for each failed or archived task that has failed because a dependency was not met. It
 // reads the lists of all failed and archived tasks, page by page. If a task is archived meanwhile, the function may get
 // it twice.
 func EachDependent(ctx context.Context, s *redisstate.Store, each func(Dependent)) error {
 	of := redisstate.ListQuery{States: []task.State{task.Failed, task.Archived}, OldestFirst: true}
-	for entries, err := range of.Pages(ctx, s, dependentsPage) {
+	for entries, err := range of.Pages(ctx, s, tasksPerTurn) {
 		if err != nil {
 			return err
 		}

@@ -17,12 +17,12 @@ import (
 )
 
 const (
-	// dependencies that one call links or releases, and dependents that it tells; the limit keeps the call short
+	// dependencies that one call links, releases or reads, and dependents that it tells; the limit keeps the call short
 	linksPerCall  = 500
 	linksPerRead  = 5000 // dependencies that are read at once
 	callsPerTurn  = 10   // calls after which the server does other work
 	probesPerCall = 100  // groups
-	tasksPerTurn  = 500  // waiting tasks that are read at once
+	tasksPerTurn  = 500  // tasks that are read at once
 )
 
 // Links are the dependencies of the tasks of a store. Their methods are those that servers and workers need.
@@ -132,13 +132,7 @@ func (l Links) linkArgs() *conn.Args {
 	e.Add(l.s.Keys.TaskPrefix(), l.s.Keys.GroupPrefix(), l.s.Keys.DependentsPrefix(), l.s.Keys.GroupDependentsPrefix(),
 		string(task.Succeeded))
 	e.Count(linksPerCall)
-	var states []string
-	for _, state := range task.States {
-		if !state.Finished() {
-			states = append(states, string(state))
-		}
-	}
-	e.Strings(states)
+	e.States(task.UnfinishedStates)
 	e.Strings(index.UnfinishedCodes())
 	e.Count(len(unsuccessful))
 	for _, state := range unsuccessful {
@@ -216,9 +210,7 @@ func linkJobOf(t *task.Task, all []link) *linkJob {
 
 // AwaitedGroups returns a page of the groups that tasks wait for, from the given rank on. Complete has those of these
 // groups that are complete, if some of their dependents do not know it yet. If the page is the last one, next is 0.
-func (l Links) AwaitedGroups(ctx context.Context, from, most int64) (groups, complete []string, next int64,
-	err error,
-) {
+func (l Links) AwaitedGroups(ctx context.Context, from, most int64) (groups, complete []string, next int64, err error) {
 	groups, err = conn.Ask(ctx, l.s.Conn, "read "+l.s.Keys.AwaitedGroups(), func(r redis.Cmdable) *redis.StringSliceCmd {
 		return r.ZRange(ctx, l.s.Keys.AwaitedGroups(), from, from+most-1)
 	})
@@ -298,17 +290,22 @@ func (l Links) Unsuccessful(ctx context.Context, group string, after int64) (arc
 	for _, state := range unsuccessful {
 		others += counts[state]
 	}
-	ids, more, err := l.groupPage(ctx, group, task.Archived, after)
+	of := redisstate.ListQuery{
+		Group: group, States: []task.State{task.Archived}, OldestFirst: true,
+		Behind: &redisstate.ListEntry{Order: float64(after), Member: strconv.FormatInt(after, 10)},
+	}
+	entries, complete, err := l.s.Find(ctx, of, groupIDsPerPage)
 	if err != nil {
 		return 0, 0, 0, err
 	}
+	ids := redisstate.IDsOf(entries)
 	stored, err := l.s.Read(ctx, ids, redisstate.Want{Fields: redisstate.Head})
 	for _, t := range stored {
 		if t.Task != nil && t.Task.Outcome != "" && t.Task.Outcome != string(task.Succeeded) {
 			archived++
 		}
 	}
-	if more {
+	if !complete && len(ids) > 0 {
 		next = ids[len(ids)-1]
 	}
 	return archived, others, next, err

@@ -145,7 +145,7 @@ func (c *campaign) isComplete(ctx context.Context) bool {
 		return err == nil
 	}
 	for t, err := range c.m.List(ctx, manager.Query{
-		Group: c.base.Group, States: []task.State{task.Open, task.Running, task.Executed},
+		Group: c.base.Group, States: task.UnfinishedStates,
 	}) {
 		if err != nil {
 			return false

@@ -123,7 +123,7 @@ func (d *dependencies) addJob(kind string, r ref, found []*view) error {
 // addSameName adds the jobs of the user with the same name that have not finished. Those that are singletons, too, have
 // the same limit.
 func (d *dependencies) addSameName(ctx context.Context, m *cli.Client, j *job) error {
-	for t, err := range m.List(ctx, manager.Query{States: unfinished}) {
+	for t, err := range m.List(ctx, manager.Query{States: task.UnfinishedStates}) {
 		if err != nil {
 			return err
 		}

@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"github.com/tdf-framework/tdf/cmd/tdf/internal/cli"
-	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/manager"
 )
 
@@ -105,8 +104,3 @@ func list(ctx context.Context, m *cli.Client, q manager.Query) (found []*view, e
 	}
 	return found, nil
 }
-
-var (
-	unfinished = []task.State{task.Open, task.Running, task.Executed}
-	finished   = []task.State{task.Succeeded, task.Failed, task.TimedOut, task.Expired, task.Archived}
-)

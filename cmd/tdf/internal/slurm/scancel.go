@@ -9,6 +9,7 @@ import (
 
 	"github.com/tdf-framework/tdf/cmd/tdf/internal/cli"
 	"github.com/tdf-framework/tdf/internal/rules"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/manager"
 )
 
@@ -66,7 +67,7 @@ func (f *filter) cancel(ctx context.Context, a *cli.App, m *cli.Client, quiet bo
 			}
 		}
 	} else {
-		all, err = list(ctx, m, manager.Query{States: unfinished})
+		all, err = list(ctx, m, manager.Query{States: task.UnfinishedStates})
 	}
 	if err != nil {
 		return err

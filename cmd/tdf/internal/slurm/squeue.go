@@ -15,6 +15,7 @@ import (
 
 	"github.com/tdf-framework/tdf/cmd/tdf/internal/cli"
 	"github.com/tdf-framework/tdf/internal/format"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/manager"
 )
 
@@ -173,11 +174,11 @@ func (f *filter) queue(ctx context.Context, m *cli.Client) (all []*view, err err
 // between returns the jobs that have not finished, or have finished since a time, and were submitted before another
 // one, ordered by id.
 func between(ctx context.Context, m *cli.Client, since, before time.Time) ([]*view, error) {
-	all, err := list(ctx, m, manager.Query{States: unfinished})
+	all, err := list(ctx, m, manager.Query{States: task.UnfinishedStates})
 	if err != nil {
 		return nil, err
 	}
-	done, err := list(ctx, m, manager.Query{States: finished, Since: since})
+	done, err := list(ctx, m, manager.Query{States: task.FinishedStates, Since: since})
 	all = append(all, done...)
 	slices.SortStableFunc(all, func(a, b *view) int { return cmp.Compare(a.t.ID, b.t.ID) })
 	all = slices.CompactFunc(all, func(a, b *view) bool { return a.t.ID == b.t.ID }) // one may have finished meanwhile

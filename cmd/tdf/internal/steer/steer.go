@@ -38,9 +38,6 @@ type steering struct {
 	changes    *cli.Changes // used only by retry and set; nil in other commands
 }
 
-// finished lists the states of tasks that can be retried or removed.
-var finished = []task.State{task.Succeeded, task.Failed, task.TimedOut, task.Expired, task.Archived}
-
 // command adds the arguments and flags that all these commands have in common.
 func (s *steering) command(c *cobra.Command) *cobra.Command {
 	s.filter.Changes = s.changes != nil

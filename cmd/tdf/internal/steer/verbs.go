@@ -10,7 +10,7 @@ import (
 
 func Archive(a *cli.App) *cobra.Command {
 	s := &steering{
-		a: a, verb: rules.VerbArchive, past: "archived", states: finished[:4],
+		a: a, verb: rules.VerbArchive, past: "archived", states: task.SettledStates,
 		scope: "tdf archive applies to tasks that succeeded, failed, timed out or expired",
 	}
 	return s.command(&cobra.Command{
@@ -89,7 +89,7 @@ func Retry(a *cli.App) *cobra.Command {
 
 func Rm(a *cli.App) *cobra.Command {
 	s := &steering{
-		a: a, verb: rules.VerbRemove, past: "removed", states: finished,
+		a: a, verb: rules.VerbRemove, past: "removed", states: task.FinishedStates,
 		scope: "tdf rm applies to finished tasks; cancel others first with tdf cancel",
 	}
 	return s.command(&cobra.Command{
