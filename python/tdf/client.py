@@ -182,6 +182,8 @@ class Client:
                     *whole, rest = (rest + part).split(b"\n")
                     for line in whole:
                         yield json.loads(line)
+                if answer.length:  # read1 takes the end of a connection for that of the answer
+                    raise http.client.IncompleteRead(rest, answer.length)
         except BROKEN as error:
             raise self._unreachable(action, error) from error
 
@@ -232,6 +234,8 @@ class Client:
             except (BrokenPipeError, ConnectionResetError):
                 pass  # a server that refuses a call may answer before it has read the body
             answer = connection.getresponse()
+            if answer.length is None and not answer.chunked:
+                raise http.client.HTTPException("the answer breaks off in its header")  # http.client takes it for a whole one
             self._reached = True
             if answer.status >= 300:
                 raise refusal(action, answer)

@@ -159,6 +159,17 @@ class Faulty(http.server.BaseHTTPRequestHandler):
             self.wfile.write(b'{"ids": [')
             self.close_connection = True
             return
+        if fault == "cut head":
+            self.wfile.write(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n")
+            self.close_connection = True
+            return
+        if fault == "cut line":
+            self.send_response(200)
+            self.send_header("Content-Length", "100")
+            self.end_headers()
+            self.wfile.write(b'{"id": 1}\n{"id"')
+            self.close_connection = True
+            return
         if fault == "cut stream":
             self.send_response(200)
             self.send_header("Transfer-Encoding", "chunked")
@@ -189,17 +200,17 @@ def faulty():
 
 def test_repeats_with_the_same_key(faulty):
     faulty.call("GET", "/")
-    Faulty.faults[:], Faulty.seen[:] = ["close", "cut", "busy", "proxy"], []
+    Faulty.faults[:], Faulty.seen[:] = ["close", "cut", "cut head", "busy", "proxy"], []
     assert faulty.open({"program": "x"}) == [5]
     keys = {key for _, key in Faulty.seen}
-    assert len(Faulty.seen) == 5
+    assert len(Faulty.seen) == 6
     assert len(keys) == 1
     assert None not in keys
 
 
 def test_repeats_nothing_that_might_happen_twice(faulty):
     faulty.call("GET", "/")
-    for fault in ("close", "cut", "busy"):
+    for fault in ("close", "cut", "cut head", "busy"):
         Faulty.faults[:], Faulty.seen[:] = [fault], []
         with pytest.raises((tdf.Unreachable, tdf.APIError)):
             faulty.act("retry", [1])
@@ -215,8 +226,9 @@ def test_follows_no_redirect(faulty):
 
 def test_results_continue_after_an_interruption(faulty):
     faulty.call("GET", "/")
-    Faulty.faults[:] = ["cut stream", "busy", "rows"]
-    assert [row["id"] for row in faulty.results(group="g")] == [1, 2]
+    for cut in ("close", "cut stream", "cut head", "cut line"):
+        Faulty.faults[:] = [cut, "busy", "rows"]
+        assert [row["id"] for row in faulty.results(group="g")] == [1, 2]
 
 
 def test_a_fork_shares_no_connection(faulty):
