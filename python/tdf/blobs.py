@@ -33,6 +33,7 @@ RESERVE = 20  # blobs leave a twentieth of the disk free
 PART_LIFE = 86400.0  # seconds after which the beginning of a blob is removed if nobody continues it
 ATTEMPTS = 3  # to use a file that other processes may remove
 MEMORY = 600.0  # seconds for which the name of an array is remembered; the API keeps its blob for an hour
+MOST_KNOWN = 10_000  # files that were read
 LOOK_AGAIN = 60.0  # seconds after which a client asks again whether the API keeps blobs
 
 NAME = re.compile("([0-9a-f]{64}):([0-9]+)")
@@ -91,18 +92,36 @@ def pages(descriptor: int, size: int) -> memoryview:
 class Directory:
     """Blobs as files, which processes may share: that of an API, or a cache. Its layout is that of docs/blobs.md."""
 
+    young = 60.0  # seconds for which a new file is taken for intact
+
     def __init__(self, path: str) -> None:
         self.path, self.parts = path, os.path.join(path, "parts")
+        self._intact: Set[Tuple[str, int, int]] = set()
 
     def place(self, name: str) -> str:
         sha256 = split(name)[0]
         return os.path.join(self.path, sha256[:2], sha256)
 
     def has(self, name: str) -> bool:
+        """Reports whether a blob is there. Each process reads a file once, because users and faults change files; but not one
+        that has just been stored, as in internal/blob/intact.go.
+        """
         try:
-            return os.stat(self.place(name), follow_symlinks=False).st_size == split(name)[1]
-        except OSError:
+            with open(self.place(name), "rb", opener=lambda path, flags: os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK)) as file:
+                stat = os.fstat(file.fileno())
+                state = name, stat.st_ino, stat.st_mtime_ns
+                if stat.st_size != split(name)[1]:
+                    return False
+                if state in self._intact or abs(time.time() - stat.st_mtime) < self.young:
+                    return True
+                if sha256_of(file) != split(name)[0]:
+                    return False
+        except OSError:  # it is no file, or another process has removed it
             return False
+        if len(self._intact) >= MOST_KNOWN:
+            self._intact.clear()
+        self._intact.add(state)
+        return True
 
     def write(self, buffer: memoryview) -> str:
         """Stores bytes, and returns their name. It hashes what it writes: other threads may change the buffer meanwhile."""
@@ -140,29 +159,19 @@ class Directory:
 class Cache(Directory):
     """The blobs of other machines. The files that were not used for the longest time go first."""
 
+    young = 0.0
+
     def __init__(self, path: str) -> None:
         super().__init__(path)
         self.held: "Counter[str]" = Counter()  # the files that this process needs
         self._lock = threading.Lock()
-        self._checked: Set[Tuple[str, int, int]] = set()
 
     def has(self, name: str) -> bool:
-        """Reports whether a blob is there. It reads a file once in each process, because users and faults change files."""
-        path = self.place(name)
-        if not super().has(name):
-            return False
-        try:
-            with open(path, "rb") as file:
-                stat = os.fstat(file.fileno())
-                state = name, stat.st_ino, stat.st_mtime_ns
-                if state not in self._checked and sha256_of(file) != split(name)[0]:
-                    remove(path)
-                    return False
-            os.utime(path, ns=(time.time_ns(), stat.st_mtime_ns))
-        except OSError:  # another process has removed it
-            return False
-        self._checked.add(state)
-        return True
+        """Reports whether a blob is there, and notes that it is used."""
+        has, path = super().has(name), self.place(name)
+        with suppress(OSError):  # another process has removed it
+            os.utime(path, ns=(time.time_ns(), os.lstat(path).st_mtime_ns), follow_symlinks=False)
+        return has
 
     def make_room(self, size: int) -> None:
         """Removes files until further bytes fit. Processes that have mapped a file keep it."""

@@ -96,6 +96,22 @@ def test_the_same_machine(client, served, sent):
     assert Blobs(served.client(token=served.add_token("reader", "viewer"))).kept()
 
 
+def test_damaged_shared(client, tmp_path):
+    """A damaged file in the directory of the API is an error for readers, and storing the same content replaces it."""
+    blobs, data = Blobs(client), value()
+    path = blobs.path(blobs.put(data))
+    with open(path, "r+b") as file:
+        file.write(b"something else")
+    os.utime(path, (0, 0))
+    with pytest.raises(tdf.TDFError, match="read blob .*: the bytes that came have another SHA-256; the disk of .* or of the API may be damaged"):
+        blobs.get(name_of(data))
+    assert blobs.get(blobs.put(data)) == data
+    with open(path, "r+b") as file:
+        file.write(b"something else")
+    os.utime(path, (0, 0))
+    assert Directory(blobs.shared.path).write(data) == name_of(data) and open(path, "rb").read() == data
+
+
 def test_another_directory(client, monkeypatch, tmp_path):
     """A directory with another id is that of another machine, and files in one of another user come over the API."""
     call = tdf.Client.call
