@@ -260,9 +260,13 @@ class Calls:
         """Makes a call in an idle process, or in a new one. It replaces a process that has old code."""
         while True:
             slot = self.slot(task, process)
+            used = slot.calls > 0  # an earlier call may have left a timer or another directory, so only a new process is proof
             try:
                 answer = slot.call(task, call, files)
             except (EOFError, OSError):
+                if used and not slot.loaded and not task.cancelled.is_set():
+                    slot.end()
+                    continue
                 how = slot.end(0 if task.cancelled.is_set() else 1)
                 task.stdout, task.stderr = slot.printed.read()
                 if how == "signal SIGTERM" and self.stopping.wait(1.0):  # Slurm sends it to all processes of a job
@@ -278,7 +282,7 @@ class Calls:
                 self.keep(slot, answer.pop("leaves"))
                 return answer
             slot.end()
-            if "unfit" in answer:  # a new process may find what is installed meanwhile
+            if "unfit" in answer and not used:  # a new process may also find what is installed meanwhile
                 return answer
 
     def keep(self, slot: Slot, leaves: bool) -> None:

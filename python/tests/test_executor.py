@@ -1,5 +1,6 @@
 import asyncio
 import concurrent.futures
+import contextlib
 import errno
 import functools
 import glob
@@ -277,6 +278,27 @@ def test_a_process_that_dies_while_its_child_lives(executor):
         executor.submit(work.die_with_child).result()
     with pytest.raises(tdf.TaskError, match="the process of work.close_all ended with a closed pipe to its worker"):
         executor.submit(work.close_all).result()
+
+
+def test_what_an_earlier_call_has_left(served, workers, monkeypatch, tmp_path):
+    """A call for which an earlier one has spoiled the process runs in another process, and the worker does not count as unfit."""
+    workers.start("--slots", "1", PYTHONPATH=os.pathsep.join([os.environ["PYTHONPATH"], str(tmp_path)]))
+    there = module(tmp_path, monkeypatch, "there_again", "def f():\n    return 1\n")
+    with tdf.Executor(served.client(), queue="calls") as executor:
+        process = executor.submit(work.leave_timer).result()
+        eventually("the process ends", lambda: not running(process))
+        second = executor.submit(work.process_of, 1)
+        assert second.result() != process
+        executor.submit(exec, "import sys; sys.path.clear()").result()
+        third = executor.submit(there.f)
+        assert third.result() == 1
+        assert [executor.client.task(future.id)["round"] for future in (second, third)] == [0, 0]
+
+
+def running(process):
+    with contextlib.suppress(FileNotFoundError), open(f"/proc/{process}/stat") as file:
+        return file.read().rpartition(")")[2].split()[0] != "Z"
+    return False
 
 
 def test_functions_that_fork(served, workers):

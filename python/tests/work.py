@@ -35,6 +35,12 @@ def die_with_child():
     die(signal.SIGKILL)
 
 
+def leave_timer():
+    """Leaves a timer that ends the process after the call."""
+    signal.setitimer(signal.ITIMER_REAL, 0.2)
+    return os.getpid()
+
+
 def close_all():
     os.closerange(3, 100)
     time.sleep(1000)
