@@ -33,6 +33,13 @@ class Odd(collections.OrderedDict):
 
 nested = []
 nested.append(nested)
+doubled = functools.reduce(lambda inner, _: [inner, inner], range(60), [])  # 2**60 lists
+
+
+class Raises:
+    @property
+    def dtype(self):
+        raise KeyError("dtype")
 
 
 @pytest.mark.parametrize("value, shown", [
@@ -50,7 +57,8 @@ def test_values_that_are_json(value, shown):
     ({"a": math.inf, "b": 1}, {"b": 1}), ({"a": (1, 2), "b": object()}, {"a": [1, 2]}), (Odd(a=1), {"a": 1}), ({"pickle": "x", "a": 1}, {"a": 1}),
     ({"loss": numpy.float64(0.5), "w": numpy.arange(3), "all": numpy.zeros(9999), "t": pandas.DataFrame()}, {"loss": 0.5, "w": [0, 1, 2]}),
     ({"days": numpy.array(["2026-01-31"], dtype="datetime64[D]"), "n": 1}, {"n": 1}),
-    ({"a": 1, "b": ["x" * MOST_FIELDS], "c": object()}, {"a": 1}),
+    ({"a": 1, "b": ["x" * MOST_FIELDS], "c": object()}, {"a": 1}), (doubled, {}), ({"a": doubled, "b": 2}, {"b": 2}),
+    ([["x" * 500_000] * 500_000] * 500_000, {}), ([{"x" * 500_000: 1}] * 500_000, {}), (Raises(), {}), ({"a": Raises(), "b": 2}, {"b": 2}),
 ])
 def test_values_that_are_not(value, shown):
     assert fields(value) == (shown, False)
