@@ -74,8 +74,8 @@ def with_request(action: str, properties: Mapping[str, Any]) -> Row:
 def amount_of(action: str, name: str, amount: Any) -> str:
     if name == "memory" and isinstance(amount, str) and MEMORY.fullmatch(amount):
         return amount
-    if isinstance(amount, bool) or not isinstance(amount, numbers.Real) or not 0 <= float(amount) < 1e18:
-        raise TDFError(f"{action}: {name} is {amount!r}; want a number of at least 0" + (', or a text such as "4G"' if name == "memory" else ""))
+    if isinstance(amount, bool) or not isinstance(amount, numbers.Real) or not 0 <= amount < 1e18:  # type: ignore[operator]
+        raise TDFError(f"{action}: {name} is {amount!r}; want a number from 0 to 1e18" + (', or a text such as "4G"' if name == "memory" else ""))
     return f"{float(amount):.4f}".rstrip("0").rstrip(".") if name != "memory" else str(math.ceil(float(amount)))
 
 

@@ -76,10 +76,11 @@ def test_more_than_any_worker_has(served, workers, monkeypatch, caplog):
     [
         ({"cores": -1}, "cores is -1; want a number"),
         ({"cores": math.nan}, "cores is nan; want a number"),
+        ({"cores": 10**400}, "want a number from 0 to 1e18"),
         ({"cores": "2"}, "cores is '2'; want a number"),
         ({"gpus": True}, "gpus is True; want a number"),
         ({"gpus": math.inf}, "gpus is inf; want a number"),
-        ({"memory": "4 GB"}, 'memory is \'4 GB\'; want a number of at least 0, or a text such as "4G"'),
+        ({"memory": "4 GB"}, 'memory is \'4 GB\'; want a number from 0 to 1e18, or a text such as "4G"'),
         ({"memory": "-1"}, "memory is '-1'"),
         ({"resources": {"licence": [1]}}, "licence is .1.; want a number"),
         ({"resources": "gpus=1", "cores": 2}, "want either resources='gpus=1', or cores"),
