@@ -344,5 +344,5 @@ def raised(error: BaseException) -> Dict[str, Any]:
         packed = pack(error, "the exception", MOST_RESULT // 2, "make it smaller")[0]
         unpack(packed, str)  # not every exception can be unpickled
     except BaseException:
-        packed = pack(CallError(f"{type(error).__name__}: {error}"[:1000]), "the exception", MOST_RESULT // 2, "")[0]
+        packed = pack(CallError("".join(traceback.format_exception_only(type(error), error)).strip()[:1000]), "the exception", MOST_RESULT // 2, "")[0]
     return {"result": {PICKLE: packed, "traceback": text}, "error": text}

@@ -95,6 +95,8 @@ def test_exceptions(executor):
         list(executor.map(work.fail, ["bad"]))
     with pytest.raises(tdf.CallError, match="Awkward: first"):
         executor.submit(work.raise_awkward).result()
+    with pytest.raises(tdf.CallError, match="Textless: <.*str.* failed>"):
+        executor.submit(work.raise_textless).result()
     future = executor.submit(work.chatter)
     with pytest.raises(tdf.TaskError, match="failed: SystemExit: leaving"):
         future.result()

@@ -174,6 +174,15 @@ class Awkward(Exception):
         super().__init__(one)
 
 
+class Textless(Exception):
+    def __str__(self):
+        raise ValueError
+
+
+def raise_textless():
+    raise Textless(threading.Lock())
+
+
 def raise_awkward():
     raise Awkward("first", "second")
 
