@@ -83,9 +83,7 @@ class Printed:
     def begin(self) -> Callable[[], Row]:
         """Forgets what was printed, and returns what shows the news of the next call."""
         with self._lock:
-            for file in (*self.files, self.progress):  # the process shares the position
-                file.seek(0)
-                file.truncate()
+            self._clear()
             self._reported = None
             self._call += 1
             self._shown, self._tail = [0, 0], b""
@@ -117,12 +115,20 @@ class Printed:
         return disk.f_blocks > 0 and (disk.f_bavail if os.geteuid() else disk.f_bfree) == 0
 
     def read(self) -> List[bytes]:
-        """Returns what the last call has printed to stdout and stderr: the end, if it is long. It shows no more news."""
+        """Takes what the last call has printed to stdout and stderr: the end, if it is long. It shows no more news."""
         with self._lock:
             self._call += 1
             for file in self.files:
                 file.seek(max(0, file.seek(0, os.SEEK_END) - MOST_PRINTED))
-            return [file.read() for file in self.files]
+            printed = [file.read() for file in self.files]
+            self._clear()
+            return printed
+
+    def _clear(self) -> None:
+        """Forgets what was printed, and frees its disk."""
+        for file in (*self.files, self.progress):  # the process shares the position
+            file.seek(0)
+            file.truncate()
 
 
 class Slot:

@@ -342,6 +342,13 @@ def test_too_large(executor, monkeypatch):
     assert len(executor.submit(work.large, 700_000).result()) == 700_000
 
 
+def test_what_a_call_has_printed_leaves_the_disk():
+    printed = tdf.worker.Printed()
+    os.write(printed.files[0].fileno(), b"x" * (3 << 20))
+    assert [len(text) for text in printed.read()] == [1 << 20, 0]
+    assert [os.fstat(file.fileno()).st_size for file in printed.files] == [0, 0]
+
+
 @pytest.fixture
 def unfit(served, monkeypatch):
     """A worker in this process, which lacks the modules that tests write, and claims again at once."""
