@@ -254,9 +254,10 @@ local function consider(source)
   if not read_task(source) then return false end
   local f = source.f
   if source.mixed then
-    local name, is = split_place(source.place).name, nil
-    is, source.request = ordering.serves(name)
-    if queue_of(name) ~= source.mixed or not (is and fitting.fits(source.request)) then return true end
+    local name = split_place(source.place).name
+    local is, request = ordering.serves(name)
+    source.request = request
+    if queue_of(name) ~= source.mixed or not (is and fitting.fits(request)) then return true end
   end
   if not is_valid(source) then -- the server decides about it during the delay
     put(odd, now_text, source.id)
