@@ -296,22 +296,28 @@ class Client:
 
     def tasks(self, **filters: Any) -> Iterator[Row]:
         """Returns the tasks that pass the filters, such as group="grid" and states=["failed"], newest first."""
-        return self.lines("/tasks", filters, "list tasks")
+        return self._rows("/tasks", filters, "list tasks", False)
 
     def results(self, **filters: Any) -> Iterator[Row]:
         """Returns the tasks that pass the filters, with their results and outputs, sorted by id. It continues
         after an outage.
         """
+        return self._rows("/results", filters, "read results", True)
+
+    def _rows(self, path: str, filters: Mapping[str, Any], action: str, are_sorted: bool) -> Iterator[Row]:
+        """Makes a call until it succeeds or the patience ends, and returns each row once. If the rows are not sorted by id, it does
+        not repeat a call of which rows have come.
+        """
         last, end = 0, time.monotonic() + self.patience
         while True:
             try:
-                for row in self.lines("/results", filters, "read results"):
-                    if row["id"] > last:
+                for row in self.lines(path, filters, action):
+                    if not are_sorted or row["id"] > last:
                         last, end = row["id"], time.monotonic() + self.patience
                         yield row
                 return
             except (Unreachable, APIError) as error:
-                if not self._reached or not passes(error) or time.monotonic() > end:
+                if last and not are_sorted or not self._reached or not passes(error) or time.monotonic() > end:
                     raise
                 time.sleep(SHORTEST_PAUSE)
 

@@ -231,6 +231,18 @@ def test_results_continue_after_an_interruption(faulty):
         assert [row["id"] for row in faulty.results(group="g")] == [1, 2]
 
 
+def test_lists_are_repeated_before_their_first_row(faulty):
+    """After a restart of the API, the first call may find a connection that is closed."""
+    faulty.call("GET", "/")
+    Faulty.faults[:] = ["close", "busy", "rows"]
+    assert [row["id"] for row in faulty.tasks(group="g")] == [1, 2]
+    Faulty.faults[:] = ["cut stream", "rows"]
+    rows = faulty.tasks(group="g")
+    assert next(rows) == {"id": 1}
+    with pytest.raises(tdf.Unreachable, match="list tasks"):
+        next(rows)
+
+
 def test_a_fork_shares_no_connection(faulty):
     faulty.call("GET", "/")
     (kept,) = faulty._idle
