@@ -255,7 +255,7 @@ class Executor(concurrent.futures.Executor):
             future.id = id
         with self._lock:
             self._futures.update((future.id, future) for future in futures)
-            if self._thread is None:
+            if self._thread is None or not self._thread.is_alive():  # a fork has no thread of its parent
                 self._thread = threading.Thread(target=self._read_all, name=f"tdf {self.campaign}", daemon=True)
                 self._thread.start()
         self._news.set()

@@ -443,6 +443,19 @@ def test_a_changed_module(served, workers, monkeypatch, tmp_path):
         assert len(processes) == 2
 
 
+def test_a_fork_of_the_caller(executor):
+    """The thread that reads results is not in the child, which gets those of its own calls."""
+    assert executor.submit(work.square, 2).result() == 4
+    child = os.fork()
+    if child == 0:
+        status = 1
+        try:
+            status = executor.submit(work.square, 3).result(60)
+        finally:
+            os._exit(status)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 9
+
+
 def test_cancel(served, workers, tmp_path):
     executor = tdf.Executor(served.client(), queue="calls")
     waiting = executor.submit(work.square, 1)
