@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, Callable, Deque, Dict, Iterable, Iterator
 
 from .blobs import Lost, Put
 from .calls import PROGRAM, PYTHON, Exceptions, Setup, name_of, unpack
-from .client import Client, Row
+from .client import MOST_BYTES, Client, Row
 from .errors import APIError, CallError, TaskError, TDFError
 from .labels import label
 from .modules import refuse_while_loading
@@ -335,7 +335,7 @@ class Executor(concurrent.futures.Executor):
 
     def _settle_all(self, rows: Iterable[Row]) -> int:
         found = 0
-        for some in parts(rows, AT_ONCE):
+        for some in parts(rows):
             # what the submitting thread has not noted yet comes again
             settled = [row["id"] for row in some if self._settle(row["id"], row)]
             self.client.act("archive", settled)
@@ -456,6 +456,18 @@ def last_line(traceback: RemoteTraceback) -> str:
     return (traceback.text.strip().splitlines() or ["an exception"])[-1]
 
 
-def parts(rows: Iterable[Row], size: int) -> Iterator[List[Row]]:
-    rest = iter(rows)
-    return iter(lambda: list(itertools.islice(rest, size)), [])
+def parts(rows: Iterable[Row]) -> Iterator[List[Row]]:
+    """Splits rows into lists: each of 250 may have printed 2 MiB and have a result of 1 MiB."""
+    some: List[Row] = []
+    size = 0
+    for row in rows:
+        some.append(row)
+        size += size_of(row)
+        if len(some) >= AT_ONCE or size >= MOST_BYTES:
+            yield some
+            some, size = [], 0
+    yield some
+
+
+def size_of(value: Any) -> int:
+    return len(value) if isinstance(value, str) else sum(map(size_of, value.values())) if isinstance(value, dict) else 0

@@ -443,6 +443,12 @@ def test_a_changed_module(served, workers, monkeypatch, tmp_path):
         assert len(processes) == 2
 
 
+def test_many_large_results_are_not_held_at_once():
+    text = "x" * (3 << 20)
+    rows = [{"id": 1, "output": text}, {"id": 2, "output": {"base64": text}, "result": {"pickle": text}}, *({"id": n} for n in range(300))]
+    assert [len(some) for some in tdf.executor.parts(iter(rows))] == [2, 250, 50]
+
+
 def test_a_fork_of_the_caller(executor):
     """The thread that reads results is not in the child, which gets those of its own calls."""
     assert executor.submit(work.square, 2).result() == 4
