@@ -237,6 +237,8 @@ class Executor(concurrent.futures.Executor):
             self._cancel_all(futures)
         if wait and thread is not None:
             thread.join()
+        if wait:
+            atexit.unregister(self._finish)  # which would keep the executor
 
     def _finish(self, up: "subprocess.Popen[str]") -> None:
         if up.poll() is None and getattr(sys, "last_type", None) is not KeyboardInterrupt:

@@ -1,8 +1,10 @@
+import gc
 import os
 import signal
 import subprocess
 import sys
 import time
+import weakref
 
 import pytest
 
@@ -63,6 +65,10 @@ def test_the_example_of_the_package():
         assert list(e.map(pow, [2, 3], [2, 2])) == [4, 9]
         started = descendants(t._guard.pid)
     assert len(started) >= 4  # the guard, tdf up, the worker and its slot
+    executor = weakref.ref(e)
+    del e
+    gc.collect()
+    assert executor() is None  # atexit does not keep it
     eventually("all processes have ended", lambda: not alive(started))
 
 
