@@ -151,6 +151,9 @@ class Worker:
         self, name: Optional[str] = None, client: Optional[Client] = None, *, slots: int = 1,
         queues: Iterable[str] = (), tags: Iterable[str] = (), lease: float = 60.0, grace: float = 2.0, resources: str = ""
     ) -> None:
+        for what, amount, least, most in (("slots", slots, 1, 100_000), ("lease", lease, 1, 300), ("grace", grace, 0, math.inf)):
+            if not least <= amount <= most:  # NaN is neither
+                raise TDFError(f"make a worker: {what} is {amount!r}; want a number from {least} to {most}")
         host = socket.gethostname().split(".")[0]
         self.name, self.slots, self.lease = name or f"{host}-{os.getpid()}", slots, lease
         self.client = copy.copy(client or Client())

@@ -585,6 +585,9 @@ def test_refused_workers(workers):
     assert refused.returncode == 1
     assert refused.stderr.startswith("tdf.worker: register worker ")
     assert "unauthorized" in refused.stderr
+    for options in ({"slots": 0}, {"slots": -1}, {"lease": 0}, {"lease": 301}, {"lease": math.nan}, {"grace": -1}, {"grace": math.nan}):
+        with pytest.raises(tdf.TDFError, match=f"make a worker: {[*options][0]} is .*; want a number from"):
+            tdf.Worker(**options)
 
 
 def test_functions_do_not_see_the_token(executor, workers):
