@@ -12,6 +12,7 @@ import (
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/redistest"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/manager"
 	"github.com/tdf-framework/tdf/manager/managertest"
 	"github.com/tdf-framework/tdf/redisstate/callbacks"
@@ -183,6 +184,29 @@ func TestLeaseOfAnotherManager(t *testing.T) {
 	expect.Len(t, calls, 3)
 	expect.Equal(t, s.Conn.Redis.HLen(t.Context(), s.Keys.CallbackLeases()).Val(), 0, "leases that remain")
 	expect.Len(t, s.Conn.Redis.Keys(t.Context(), s.Keys.LeasedBy("*")).Val(), 0, "tasks that remain leased")
+}
+
+// A manager that stood still renews its leases, but not those that another one has taken meanwhile. Otherwise, both would leave
+// these tasks to the other one.
+func TestLeasesThatAnotherManagerHasTaken(t *testing.T) {
+	t.Parallel()
+	s := connect(t, redisConfig(t, redistest.Shared(t)))
+	renew := func(run string, until task.Time) {
+		expect.NoError(t, s.Callbacks.SayHandling(t.Context(), callbacks.Handling{ID: run, Groups: []string{"g"}, Until: until}))
+	}
+	lease := func(run string, ids ...int64) []int64 {
+		var got []int64
+		for _, f := range expect.Result(s.Callbacks.Lease(t.Context(), run, 3600, ids, nil)).Value(t) {
+			got = append(got, f.Task)
+		}
+		return got
+	}
+	expect.Equal(t, lease("still", 1, 2, 3), []int64{1, 2, 3})
+	renew("still", 1)
+	expect.Equal(t, lease("other", 2, 3, 4), []int64{2, 3, 4})
+	renew("still", expect.Result(s.Now(t.Context())).Value(t).Add(3600))
+	expect.Equal(t, lease("still", 1, 2, 3, 4, 5), []int64{1, 5})
+	expect.Equal(t, lease("other", 1, 2, 3, 4, 5), []int64{2, 3, 4})
 }
 
 // onBoth runs a test with managertest, and with a server and a worker on a Redis. The program p succeeds.

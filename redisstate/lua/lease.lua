@@ -14,9 +14,10 @@ local leases, failures, own, run = KEYS[1], KEYS[2], KEYS[3], ARGV[1]
 cursor = 2
 bulk('SREM', own, take_list(1), try)
 
-local others, ends = {}, try('HGETALL', leases) -- an error reply if the key is not a hash
+local others, over, ends = {}, {}, try('HGETALL', leases) -- an error reply if the key is not a hash
 for i = 1, #ends, 2 do
-  if ends[i] ~= run and (number(ends[i + 1]) or 0) > now then others[#others + 1] = leases .. ':' .. ends[i] end
+  local of = (number(ends[i + 1]) or 0) > now and others or over
+  if ends[i] ~= run then table.insert(of, leases .. ':' .. ends[i]) end
 end
 
 local answer, leased, failed = {}, {}, try('EXISTS', failures) == 1
@@ -32,6 +33,7 @@ for first = cursor + 1, #ARGV, 500 do
   end
 end
 if leased[1] then
+  for _, key in ipairs(over) do bulk('SREM', key, leased, try) end -- a call that stood still may renew its leases
   try('HSET', leases, run, text(now + ARGV[2]))
   bulk('SADD', own, leased, try)
   try('EXPIRE', own, 86400)
