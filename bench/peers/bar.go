@@ -58,7 +58,8 @@ func allBars() []*bar {
 		newBar("memory", "bytes per open task", sidesOf(memory, tdfTasks, tdfDefaults, asynqTasks, bullmqTasks),
 			want{"<=", 1.1, "asynq"}),
 		newBar("chain", "ms per link", sidesOf(chains, tdfWhole), want{"<=", 5, ""}),
-		newBar("run", "runs/s", runSides(), want{">=", 0.9, "Go os/exec"}, want{">=", 8, "GNU parallel"}),
+		newBar("run", "runs/s", runSides(), want{">=", 0.9, "Go os/exec"}, want{">=", 1, "Go os/exec, files"},
+			want{">=", 8, "GNU parallel"}),
 		newBar("command", "commands/s", commandSides(), want{">=", 4, "GNU parallel"}, want{">=", 0.5, "xargs"}),
 	}
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -18,10 +19,10 @@ import (
 const programSlots = 2
 
 // runSides compares a worker that runs a trivial run.sh with other tools. The worker stores the output of each run in
-// Redis, and a server settles the tasks. The other tools discard the output.
+// Redis, and a server settles the tasks. One loop keeps the output of each run in files, as the worker can.
 func runSides() []side {
-	own := []side{{"TDF", redisserver.Shipped, runsOfTDF}, {"Go os/exec", nil, runsOf(runBare)}}
-	return append(own, tools("./run.sh")...)
+	loops := []side{{"Go os/exec", nil, runsOf(loop(false))}, {"Go os/exec, files", nil, runsOf(loop(true))}}
+	return append(append([]side{{"TDF", redisserver.Shipped, runsOfTDF}}, loops...), tools("./run.sh")...)
 }
 
 // commandSides compares tdf run with other tools that run a command for each line of stdin. tdf run starts a TDF with
@@ -78,17 +79,25 @@ func command(name string, args ...string) tool {
 	}
 }
 
-// runBare only runs the program, by os/exec.
-func runBare(ctx context.Context, dir string, runs int) (took, used time.Duration) {
-	before := usedCPU()
-	took = timeOf(func() {
-		inParallel(programSlots, runs, func(int) error {
-			cmd := exec.CommandContext(ctx, "./run.sh", "1")
-			cmd.Dir = dir
-			return cmd.Run()
+// loop returns a tool that only runs the program, by os/exec. With files, each run has a directory with its output.
+func loop(files bool) tool {
+	return func(ctx context.Context, dir string, runs int) (took, used time.Duration) {
+		before := usedCPU()
+		took = timeOf(func() {
+			inParallel(programSlots, runs, func(i int) error {
+				cmd := exec.CommandContext(ctx, "./run.sh", "1")
+				if cmd.Dir = dir; !files {
+					return cmd.Run()
+				}
+				at := filepath.Join(dir, fmt.Sprint(i))
+				check(os.Mkdir(at, 0o755))
+				stdout, stderr := must(os.Create(at+"/stdout")), must(os.Create(at+"/stderr"))
+				cmd.Stdout, cmd.Stderr = stdout, stderr
+				return errors.Join(cmd.Run(), stdout.Close(), stderr.Close())
+			})
 		})
-	})
-	return took, usedCPU() - before
+		return took, usedCPU() - before
+	}
 }
 
 // usedCPU returns the CPU time that this process and its ended children have used.

@@ -36,9 +36,7 @@ var (
 		name: "TDF", settings: redisserver.Shipped, job: job{Batch: 1000}, start: startTDF,
 		waiting: inState(task.Open), processed: inState(task.Succeeded),
 	}
-	tdfDefaults = system{
-		name: "TDF, Redis's defaults", job: tdfTasks.job, start: startTDF, waiting: tdfTasks.waiting,
-	}
+	tdfDefaults = system{name: "TDF, Redis's defaults", job: tdfTasks.job, start: startTDF, waiting: tdfTasks.waiting}
 	tdfWhole = system{
 		name: "TDF", settings: redisserver.Shipped, job: tdfTasks.job, whole: true, start: startTDF,
 		waiting: tdfTasks.waiting, processed: inState(task.Archived),
