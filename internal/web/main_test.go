@@ -102,7 +102,7 @@ func (s *site) as(role access.Role, status int, method, path, body string, heade
 	return got
 }
 
-// world returns everything in the namespace, except the calls of clients, and what they count.
+// world returns everything in the namespace, except the calls of clients, what they count, and wake tokens.
 func (s *site) world() map[string]string {
 	s.Helper()
 	all := map[string]string{}
@@ -111,6 +111,8 @@ func (s *site) world() map[string]string {
 	for _, key := range keys {
 		switch name, _, _ := strings.Cut(strings.TrimPrefix(key, s.cfg.Namespace+":"), ":"); name {
 		case "calls", "activity", "counted", "tokens_used": // the last use of a token is written once a minute
+			continue
+		case "wake": // a claim that has waited may give its wake token back
 			continue
 		}
 		commands := map[string][]any{
