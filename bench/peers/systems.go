@@ -37,7 +37,7 @@ var (
 		waiting: inState(task.Open), processed: inState(task.Succeeded),
 	}
 	tdfDefaults = system{name: "TDF, Redis's defaults", job: tdfTasks.job, start: startTDF, waiting: tdfTasks.waiting}
-	tdfWhole = system{
+	tdfWhole    = system{
 		name: "TDF", settings: redisserver.Shipped, job: tdfTasks.job, whole: true, start: startTDF,
 		waiting: tdfTasks.waiting, processed: inState(task.Archived),
 	}
