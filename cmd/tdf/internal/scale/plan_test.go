@@ -55,7 +55,7 @@ func FuzzSubmissions(f *testing.F) {
 	f.Add(3, 1, 2, 1, 1, 5)
 	f.Fuzz(func(t *testing.T, waiting, free, slots, jobs, starting, most int) {
 		if waiting < 0 || free < 0 || slots < 1 || jobs < 0 || starting < 0 || most < 0 || waiting > 1e9 || slots > 1e9 || starting > 1e4 || most > 1e4 {
-			t.Skip()
+			t.Skip("no such demand")
 		}
 		d := demand{
 			waiting: []counts.Claimable{{Tasks: waiting}}, free: []room{{slots: free}}, whole: room{slots: slots}, jobs: jobs, starting: starting, most: most,
