@@ -14,12 +14,6 @@ import (
 	"github.com/tdf-framework/tdf/redisstate/lua"
 )
 
-func afterTasks(ids ...int64) task.Properties {
-	d := define("x")
-	d.After = &task.Dependencies{Tasks: ids}
-	return d
-}
-
 // A turn links a limited number of dependencies. Later turns continue, also in the middle of a task.
 func TestATurnOfLinksIsShort(t *testing.T) {
 	for _, late := range []bool{false, true} {
@@ -38,7 +32,9 @@ func TestATurnOfLinksIsShort(t *testing.T) {
 		for range 4 {
 			ids = append(ids, mustOpen(t, s, slices.Repeat([]task.Properties{define("d")}, 1000)...)...)
 		}
-		mustOpen(t, s, afterTasks(ids...), afterTasks(ids...), afterTasks(ids...))
+		waits := define("x")
+		waits.After = &task.Dependencies{Tasks: ids}
+		mustOpen(t, s, waits, waits, waits)
 		linked := func() (n int) {
 			for id := int64(4001); id <= 4003; id++ {
 				n += testspace.Read(t, s, id).Current().Linked
