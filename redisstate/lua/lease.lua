@@ -36,6 +36,6 @@ if leased[1] then
   for _, key in ipairs(over) do bulk('SREM', key, leased, try) end -- a call that stood still may renew its leases
   try('HSET', leases, run, text(now + ARGV[2]))
   bulk('SADD', own, leased, try)
-  try('EXPIRE', own, 86400)
+  try('EXPIRE', own, 86400) -- as leasesKept in redisstate/callbacks/handlings.go
 end
 return answer

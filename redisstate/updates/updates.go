@@ -38,9 +38,9 @@ type Update struct {
 	Line   string    `json:"line"`
 }
 
-// After returns the updates of a task that follow the given update, in order. After the zero Update, it begins with
-// the first update. It returns at most the given number of updates. If another program
-// wrote an entry whose id needs more than 63 bits, After ends before that entry.
+// After returns the updates of a task that follow the given update, in order. After the zero Update, it begins with the
+// first update. It returns at most the given number of updates. If another program wrote an entry whose id needs more
+// than 63 bits, After ends before that entry.
 func (s Updates) After(ctx context.Context, id int64, after Update, most int) ([]Update, error) {
 	from := fmt.Sprintf("(%d-%d", after.Round, after.Number)
 	found, err := conn.Ask(ctx, s.Conn, "read updates", func(r redis.Cmdable) *redis.XMessageSliceCmd {
