@@ -1,7 +1,6 @@
 package fetch
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -70,7 +69,7 @@ func hostOf(address string) string {
 	return strings.ToLower(address)
 }
 
-// rsyncArgs returns the arguments that rsync needs for a location, to read from it or to write to it.
+// rsyncArgs returns the arguments that rsync needs to read from a location.
 func rsyncArgs(location string, idle time.Duration) []string {
 	args := []string{
 		"--secluded-args", // the shell of the other host must not interpret the path
@@ -95,7 +94,7 @@ func rsyncCommand(ctx context.Context, dir string, args []string) *exec.Cmd {
 func isDaemon(location string) bool { return strings.HasPrefix(location, "rsync://") }
 
 // runRsync runs rsync as a user, and returns its last lines of output. If rsync has failed, the error is an
-// [exec.ExitError]. rsyncFailed explains this error.
+// [exec.ExitError]. rsyncError explains this error.
 func runRsync(ctx context.Context, cmd *exec.Cmd, as *User) (string, error) {
 	if as != nil {
 		cmd.Env = slices.Concat(environment([]string{"PATH"}), []string{"LC_ALL=C"}, as.Env)
@@ -172,18 +171,13 @@ const (
 // whether rsync returns the shell's exit status (127, 255) or its own status 12. In both cases, the output contains the
 // shell's message.
 var rsyncCodes = map[int]string{
-	rsyncRefused: "the daemon refused the request",
-	10:           "no connection",
-	12:           "the connection broke, or the other host has no rsync",
-	30:           "no data for too long",
-	35:           "the daemon did not answer",
-	127:          "the other host has no rsync",
-	255:          "ssh failed",
-}
-
-// fetchCodes explains the exit statuses whose meaning for a fetch is not the same as for a delivery. For a delivery,
-// deliverCodes explains them.
-var fetchCodes = map[int]string{
+	rsyncRefused:  "the daemon refused the request",
+	10:            "no connection",
+	12:            "the connection broke, or the other host has no rsync",
+	30:            "no data for too long",
+	35:            "the daemon did not answer",
+	127:           "the other host has no rsync",
+	255:           "ssh failed",
 	rsyncNotThere: "the file does not exist, or cannot be read",
 	rsyncVanished: "the file vanished",
 }
@@ -193,10 +187,15 @@ const noSpace = "No space left on device"
 // rsyncError adds an explanation to an error of rsync during a fetch. If this host caused the error, rsyncError marks
 // it as a localError.
 func rsyncError(err error, out string) error {
-	code, text := rsyncFailed(err, fetchCodes)
-	switch {
-	case text == "":
+	var exit *exec.ExitError
+	if !errors.As(err, &exit) {
 		return err
+	}
+	code, text := exit.ExitCode(), err.Error()
+	if known := rsyncCodes[code]; known != "" {
+		text += " (" + known + ")"
+	}
+	switch {
 	case strings.Contains(out, noSpace):
 		return fmt.Errorf("%s: %w", text, syscall.ENOSPC)
 	case out != "":
@@ -207,17 +206,4 @@ func rsyncError(err error, out string) error {
 		return errors.New(text)
 	}
 	return localError{errors.New(text)}
-}
-
-// rsyncFailed returns rsync's exit status and its explanation. If err contains no exit status, the explanation is "".
-func rsyncFailed(err error, codes map[int]string) (code int, text string) {
-	var exit *exec.ExitError
-	if !errors.As(err, &exit) {
-		return 0, ""
-	}
-	code, text = exit.ExitCode(), err.Error()
-	if known := cmp.Or(codes[code], rsyncCodes[code]); known != "" {
-		text += " (" + known + ")"
-	}
-	return code, text
 }

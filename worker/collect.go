@@ -1,17 +1,15 @@
 package worker
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"math"
 	"os"
-	"path/filepath"
-	"strconv"
 	"strings"
 	"syscall"
 
-	"github.com/tdf-framework/tdf/fetch"
 	"github.com/tdf-framework/tdf/internal/blob"
 	"github.com/tdf-framework/tdf/internal/lazy"
 	"github.com/tdf-framework/tdf/internal/rules"
@@ -68,7 +66,6 @@ func (e *execution) collect(x *roundIO, r *Round, ended Ended, ran error) (rules
 		return result, errors.Join(maskError(x, ran), err)
 	}
 	if err := e.collectResult(x, &result); err != nil {
-		e.keepFiles(x)
 		return result, maskError(x, err)
 	}
 	failed := result.HasFailed(e.task.FailOn)
@@ -136,17 +133,15 @@ type maskedError struct {
 func (e *maskedError) Error() string { return e.text }
 func (e *maskedError) Unwrap() error { return e.err }
 
-// collectResult reads result.json, and sends files/ to its target. If one of these steps fails, the round fails.
+// collectResult reads result.json, and keeps files/. If one of these steps fails, the round fails.
 func (e *execution) collectResult(x *roundIO, result *rules.Result) error {
 	text, ok, err := x.dir.Result()
-	if err != nil {
+	kept := e.keepFiles(x)
+	if err := cmp.Or(err, kept); err != nil {
 		return withExit(result, err)
 	}
 	if ok {
 		result.JSON = text
-	}
-	if err := e.sendFiles(x); err != nil {
-		return withExit(result, err)
 	}
 	return nil
 }
@@ -180,7 +175,7 @@ func (e *execution) packFiles(x *roundIO, ended Ended, result *rules.Result) (er
 // no space for them, or none that may have these names.
 func (e *execution) bringBack(found *rounddir.Found, result *rules.Result) (err error) {
 	if found.Bytes > mostInRedis && mayBeBlobs(found) {
-		err = e.afterProgram(func(ctx context.Context) error { return e.storeFiles(ctx, found, result) })
+		err = e.storeFiles(found, result)
 		if !errors.Is(err, blob.ErrElsewhere) && task.CodeOf(err) != task.CodeFull {
 			return err
 		}
@@ -201,7 +196,23 @@ func mayBeBlobs(found *rounddir.Found) bool {
 // mostInRedis is how many bytes of files Redis carries for a round if there are blobs.
 const mostInRedis = 1 << 20
 
-func (e *execution) storeFiles(ctx context.Context, found *rounddir.Found, result *rules.Result) error {
+// storeFiles stores files as blobs, while the task stays with this worker. It ends with the time that a fetch may take.
+func (e *execution) storeFiles(found *rounddir.Found, result *rules.Result) error {
+	ctx, end := e.s.outlive(e.s.claiming, e.s.reporting, e.s.programBound(), 0)
+	defer end(nil)
+	defer context.AfterFunc(e.ctx, func() {
+		if cause := context.Cause(e.ctx); isLost(cause) {
+			end(cause)
+		}
+	})()
+	r := e.renewal()
+	r.Ended, r.Limit = true, task.For(e.s.cfg.FetchTimeout)+task.For(reportBound)
+	if _, err := e.renewOne(ctx, r); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, e.s.cfg.FetchTimeout,
+		errors.New("the copy took longer than a fetch may take"))
+	defer cancel()
 	store, err := e.s.broker.Blobs(ctx)
 	if err != nil {
 		return err
@@ -229,63 +240,6 @@ func (e *execution) storeFiles(ctx context.Context, found *rounddir.Found, resul
 // withExit adds the exit status to an error, because a refused round has no property for the exit status.
 func withExit(result *rules.Result, err error) error {
 	return fmt.Errorf("%w (%s ended with %s)", err, result.Subject(), result.Exit)
-}
-
-// sendFiles copies files/ to the target that the configuration key collect names. Without a target, it keeps files/
-// beside the output file.
-func (e *execution) sendFiles(x *roundIO) error {
-	some, err := x.dir.Files()
-	if err != nil || !some {
-		return err
-	}
-	if e.s.cfg.Collect == "" {
-		return e.keepFiles(x)
-	}
-	return e.afterProgram(func(ctx context.Context) error { return e.collectFiles(ctx, x) })
-}
-
-// afterProgram calls a function that copies what the program has left, while the task stays with this worker. It ends
-// with the time that a fetch may take.
-func (e *execution) afterProgram(do func(context.Context) error) error {
-	ctx, end := e.s.outlive(e.s.claiming, e.s.reporting, e.s.programBound(), 0)
-	defer end(nil)
-	defer context.AfterFunc(e.ctx, func() {
-		if cause := context.Cause(e.ctx); isLost(cause) {
-			end(cause)
-		}
-	})()
-	r := e.renewal()
-	r.Ended, r.Limit = true, task.For(e.s.cfg.FetchTimeout)+task.For(reportBound)
-	if _, err := e.renewOne(ctx, r); err != nil {
-		return err
-	}
-	defer e.s.holdChildren()()
-	ctx, cancel := context.WithTimeoutCause(ctx, e.s.cfg.FetchTimeout,
-		errors.New("the copy took longer than a fetch may take"))
-	defer cancel()
-	return do(ctx)
-}
-
-func (e *execution) collectFiles(ctx context.Context, x *roundIO) error {
-	sealed, err := e.sealAndDeliver(ctx, x)
-	if err != nil {
-		return fmt.Errorf("files/ could not be collected: %w; it is kept on worker %s in %s", err, e.s.name,
-			e.keptPath("files"))
-	}
-	if sealed.LeftOut > 0 {
-		e.log.Warn("collected files/ without links that lead out of it, and without devices, pipes and sockets",
-			"left_out", sealed.LeftOut, "first", x.secrets.Mask(sealed.Example))
-	}
-	return nil
-}
-
-func (e *execution) sealAndDeliver(ctx context.Context, x *roundIO) (rounddir.Sealed, error) {
-	sealed, err := x.dir.Seal(ctx)
-	if err != nil {
-		return sealed, err
-	}
-	sub := filepath.Join(e.s.part, strconv.FormatInt(e.task.ID, 10), strconv.Itoa(e.task.Round))
-	return sealed, fetch.Deliver(ctx, e.s.rounds(), sealed.Path, sub, e.s.cfg.Collect)
 }
 
 // keepFiles keeps files/ beside the output file.

@@ -42,30 +42,6 @@ var directories = map[string]fault{
 			expect.Equal(t, updates[whole].Line, "[updates end here: more than 1048576 bytes]")
 		},
 	},
-	"files are collected": {
-		script: "echo f >$TDF_DIR/files/f; echo out",
-		set: func(w *world) {
-			w.cfg.Collect = "rsync:" + w.path("collected")
-			w.Setenv("TMPDIR", "/no/such/directory") // the worker must not use TMPDIR
-		},
-		want: ended{tdf.Succeeded, "out\n", "", "0"},
-		check: func(t *testing.T, r *runningWorker, _ *task.Task) {
-			fileHas(t, r.path("collected/2/0/f"), "f\n")
-			absent(t, r.path("p/results/w1-2-0.files"))
-		},
-	},
-	"files cannot be collected": {
-		script: "echo f >$TDF_DIR/files/f; echo out",
-		set: func(w *world) {
-			w.cfg.Collect = "rsync:" + w.path("no/such/directory")
-		},
-		want: ended{tdf.Failed, "out\n", "", ""},
-		says: []string{"files/ could not be collected: "},
-		check: func(t *testing.T, r *runningWorker, one *task.Task) {
-			has(t, one.LastError(), "it is kept on worker w1 in "+r.path("p/results/w1-2-0.files")+" (run.sh ended with 0)")
-			fileHas(t, r.path("p/results/w1-2-0.files/f"), "f\n")
-		},
-	},
 	"directory made unreadable": {
 		script: "mkdir -p $TDF_DIR/scratch/a/b; chmod 0 $TDF_DIR/scratch/a/b $TDF_DIR/scratch/a $TDF_DIR/scratch; echo out",
 		want:   ended{tdf.Succeeded, "out\n", "", "0"},
@@ -117,13 +93,10 @@ func TestStartRemovesLeftDirectories(t *testing.T) {
 	kept := w.TempDir()
 	must(t, os.WriteFile(kept+"/f", nil, 0o644))
 	rounds := w.worker().rounds()
-	for _, dir := range []string{"/deliver-1/17", "/3/files"} {
-		must(t, os.MkdirAll(rounds+dir, 0o700))
-	}
-	must(t, os.Symlink(kept, rounds+"/deliver-1/17/0"))
+	must(t, os.MkdirAll(rounds+"/3/files", 0o700))
+	must(t, os.Symlink(kept, rounds+"/3/files/0"))
 	r := w.work(fault{})
 	r.nothingRemains(r.before)
-	absent(t, rounds+"/deliver-1")
 	fileHas(t, kept+"/f", "")
 	r.stop()
 }

@@ -91,48 +91,6 @@ func TestStartRefusesADirectoryThatProgramsControl(t *testing.T) {
 	}
 }
 
-// After a round has ended, another round that runs as the same user replaces files/ by a link to a file of root. The
-// worker does not collect that file.
-func TestCollectRefusesFilesOfRoot(t *testing.T) {
-	w := newWorld(t)
-	w.asNobody()
-	secret, to, tools := t.TempDir(), t.TempDir(), t.TempDir()
-	must(t, os.WriteFile(secret+"/shadow", []byte("root's"), 0o600))
-	exchange := fmt.Sprintf(`#!/bin/sh
-cd %s/*
-setpriv --reuid=65534 --regid=65534 --clear-groups sh -c 'for d in [0-9]*; do
-	mv $d/files $d/old; ln -s %s $d/files
-	cd $d.files && mv files old; ln -s %s files
-done' 2>/dev/null
-cd "$OLDPWD" && PATH=%s exec rsync "$@"
-`, w.path(roundsDir), secret, secret, os.Getenv("PATH"))
-	must(t, os.WriteFile(tools+"/rsync", []byte(exchange), 0o755))
-	w.Setenv("PATH", tools+":"+os.Getenv("PATH"))
-	w.cfg.Collect = "rsync:" + to
-	w.script("p", "#!/bin/sh\necho mine >$TDF_DIR/files/mine\n")
-	id := w.open("")
-	w.runOnce(w.worker())
-	expect.Equal(t, w.finished(id).State, tdf.Succeeded)
-	expect.Result(os.ReadFile(fmt.Sprintf("%s/%d/0/shadow", to, id))).Fails(t, "", "published")
-	fileHas(t, fmt.Sprintf("%s/%d/0/mine", to, id), "mine\n")
-}
-
-// Entries of files/ that cannot be collected safely are logged. The other entries are collected.
-func TestCollectLeavesOutLinksThatLeadOut(t *testing.T) {
-	w := newWorld(t)
-	w.asNobody()
-	to := t.TempDir()
-	w.cfg.Collect = "rsync:" + to
-	w.script("p", "#!/bin/sh\ncd $TDF_DIR/files && echo x >x && ln -s x in && ln -s /etc/passwd out && mkfifo pipe\n")
-	id := w.open("")
-	w.runOnce(w.worker())
-	expect.Equal(t, w.finished(id).State, tdf.Succeeded)
-	top := fmt.Sprintf("%s/%d/0", to, id)
-	fileHas(t, top+"/in", "x\n")
-	absent(t, top+"/out")
-	w.logged("left_out=2")
-}
-
 // With a user for each slot, no round can read files of another running round.
 func TestUserPerSlot(t *testing.T) {
 	w := newWorld(t)

@@ -132,15 +132,6 @@ func (w *Worker) tidy() {
 	}
 }
 
-// holdChildren says that this process may start children until release is called. The worker then knows that these
-// children belong to no program.
-func (s *supervisor) holdChildren() (release func()) {
-	if s.processes == nil {
-		return func() {}
-	}
-	return s.processes.Hold()
-}
-
 // owner returns the user that programs of a slot run as. nil means the worker's user.
 func (s *supervisor) owner(slot int) *rounddir.Owner {
 	if s.processes == nil {

@@ -11,7 +11,6 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/tdf-framework/tdf/fetch"
 	"github.com/tdf-framework/tdf/internal/broker"
 	"github.com/tdf-framework/tdf/internal/broker/remote"
 	"github.com/tdf-framework/tdf/internal/class"
@@ -111,11 +110,6 @@ func New(name string, cfg Config, with ...Option) (*Worker, error) {
 	}
 	if err := checkTimeLimit(cfg); err != nil {
 		return nil, err
-	}
-	if cfg.Collect != "" {
-		if err := fetch.ParseTarget(cfg.Collect); err != nil {
-			return nil, wrongKey("collect", err.Error(), err)
-		}
 	}
 	o, err := newOptions(with)
 	if err != nil {

@@ -17,7 +17,7 @@ func TestErrorsNameTheSource(t *testing.T) {
 	_, port, err := net.SplitHostPort(redistest.Shared(t))
 	expect.NoError(t, err)
 	base := "[tdf]\nnamespace=" + redistest.Namespace(t) + "\n[redis]\nhost=127.0.0.1\nport=" + port + "\n[worker]\n"
-	for key, value := range map[string]string{"directory": "/no/such/directory", "collect": "rsync:/data/..", "user": "no such user"} {
+	for key, value := range map[string]string{"directory": "/no/such/directory", "user": "no such user"} {
 		variable := "TDF_CFG_WORKER_" + strings.ToUpper(key)
 		file := filepath.Join(t.TempDir(), "t.cfg")
 		for where, c := range map[string]struct{ text, environment, want string }{

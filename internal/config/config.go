@@ -89,7 +89,6 @@ type Worker struct {
 	Programs Programs
 	Require  []string // kinds of isolation without which the worker does not start
 
-	Collect   string        // rsync target to which files/ is copied; "" means that files/ is not copied
 	KeepFiles time.Duration // how long the worker keeps output files and programs; above 0; default: 7 days
 	// maximum size in bytes of all output files and programs together; 0 means no limit; default: 0
 	MaxFilesBytes int64

@@ -100,7 +100,6 @@ var samples = []sample{
 	{"WORKER_MEMORY", "1073741824", int64(1 << 30), func(s *settings) any { return s.worker.Programs.Memory }},
 	{"WORKER_PROCESSES", "10", 10, func(s *settings) any { return s.worker.Programs.Processes }},
 	{"WORKER_REQUIRE", "user,cgroup", []string{"user", "cgroup"}, func(s *settings) any { return s.worker.Require }},
-	{"WORKER_COLLECT", "rsync:h:/data", "rsync:h:/data", func(s *settings) any { return s.worker.Collect }},
 	{"WORKER_ON_LEASE_LOST", "end", "end", func(s *settings) any { return s.worker.OnLeaseLost }},
 	{"WORKER_KEEP_FILES", "inf", Forever, func(s *settings) any { return s.worker.KeepFiles }},
 	{"WORKER_GROUP", "night/a b", "night/a b", func(s *settings) any { return s.worker.Group }},

@@ -123,8 +123,7 @@ var workerKeys = []key{
 			return &s.worker.RsyncPasswordHosts
 		}),
 		"The hosts of rsync daemons to which the worker authenticates with `RSYNC_PASSWORD` when it fetches a " +
-			"program. Any task can name a host, and a host could guess the password from the answer. The host in " +
-			"`collect` always gets it.",
+			"program. Any task can name a host, and a host could guess the password from the answer.",
 	},
 	{
 		"worker", "max_output", "1048576", size(0, maxOutput, func(s *settings) *int64 { return &s.worker.MaxOutput }),
@@ -179,13 +178,6 @@ var programKeys = []key{
 		"worker", "require", "", anyOf(func(s *settings) *[]string { return &s.worker.Require }, isolations...),
 		"The kinds of isolation that the worker must have, separated by blanks or commas. If one of them is " +
 			"missing, the worker does not start. See docs/programs.md, \"Isolation\".",
-	},
-	{
-		"worker", "collect", "", target(func(s *settings) *string { return &s.worker.Collect }),
-		"The target to which the worker copies the content of `files/` after a round: `rsync:HOST:PATH`, " +
-			"`rsync:rsync://HOST/MODULE/PATH`, or `rsync:PATH`. The copy is in the directory `$taskId/$round` of " +
-			"the target, and with several `namespaces` in `NAMESPACE/$taskId/$round`. If this key is empty, `files/` " +
-			"stays beside the output file.",
 	},
 	{
 		"worker", "keep_files", "604800", duration(aboveOrInf, func(s *settings) *time.Duration {

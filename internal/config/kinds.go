@@ -147,14 +147,6 @@ func group(at func(*settings) *string) kind {
 }
 
 // target returns the kind of an rsync target, to which workers copy the files of rounds.
-func target(at func(*settings) *string) kind {
-	valid := func(s string) bool {
-		to, ok := strings.CutPrefix(s, "rsync:")
-		return s == "" || ok && to != "" && plain(to) && !strings.HasPrefix(to, "-")
-	}
-	return matching("rsync:HOST:PATH, rsync:rsync://HOST/MODULE/PATH or rsync:PATH", valid, at)
-}
-
 var variable = lazy.Regexp(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
 func words(s string) []string {

@@ -63,9 +63,6 @@ type Dir struct {
 	marks marks
 	quick bool // the marks can be trusted, and no data of earlier rounds was put into the directory
 
-	sealed  *dir // the directory that Seal made from files/; nil until Seal is called
-	checked bool // whether Seal has checked all entries of files/
-
 	moved string // where RemoveUntil has found the directory, if a program has renamed it
 
 	mu       sync.Mutex
@@ -205,10 +202,6 @@ func (d *Dir) RemoveUntil(enough func() bool) error {
 	paths := []string{d.path}
 	if d.moved != "" {
 		paths = append(paths, d.moved)
-	}
-	if d.sealed != nil {
-		d.sealed.Close()
-		paths = append(paths, d.sealed.Name())
 	}
 	var errs []error
 	for _, path := range paths {

@@ -17,24 +17,15 @@ func (d *Dir) Files() (bool, error) {
 	if !d.OnDisk() {
 		return false, nil
 	}
-	if d.sealed != nil {
-		return true, nil
-	}
 	if d.unchanged() {
 		return false, nil
 	}
 	return holdsAny(d.dir, filesDir)
 }
 
-// KeepFiles moves files/, or the directory that [Dir.Seal] made of it, into another directory, and gives it a new
-// name. It removes anything that had this name before. Both directories must be on the same file system. An empty
-// files/ is not moved.
-func (d *Dir) KeepFiles(to *os.File, name string) error {
-	if d.sealed != nil {
-		return d.keepSealed(to, name)
-	}
-	return d.keep(filesDir, to, name)
-}
+// KeepFiles moves files/ into another directory, and gives it a new name. It removes anything that had this name before.
+// Both directories must be on the same file system. An empty files/ is not moved.
+func (d *Dir) KeepFiles(to *os.File, name string) error { return d.keep(filesDir, to, name) }
 
 // KeepScratch moves scratch/ in the same way as [Dir.KeepFiles] moves files/.
 func (d *Dir) KeepScratch(to *os.File, name string) error { return d.keep(ScratchDir, to, name) }

@@ -1,6 +1,7 @@
 package rounddir
 
 import (
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -21,6 +22,9 @@ func (e TooMuchError) Error() string { return string(e) }
 
 // Code returns the error's code (docs/manager.md, "Codes of errors").
 func (TooMuchError) Code() task.Code { return task.CodeFull }
+
+// mostDeep bounds how deep directories may be nested.
+const mostDeep = 100
 
 // Found are files of scratch/ that a round brings back.
 type Found struct {
@@ -154,8 +158,11 @@ func (f *finder) find(in *dir, name, below string, m bundle.Match, depth int) er
 func (f *finder) entry(in *dir, name, where string, m bundle.Match, depth int) error {
 	var info unix.Stat_t
 	err := unix.Fstatat(in.fd(), name, &info, unix.AT_SYMLINK_NOFOLLOW)
+	if errors.Is(err, unix.ENOENT) { // another program of the user has removed it
+		return nil
+	}
 	if err != nil {
-		return ignoreGone(err)
+		return err
 	}
 	if info.Mode&unix.S_IFMT == unix.S_IFDIR {
 		return f.find(in, name, where, m, depth+1)
