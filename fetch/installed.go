@@ -19,7 +19,6 @@ import (
 type Installed struct {
 	Name    string
 	LastUse time.Time // recorded time of the last use; the true time may be up to an hour later
-	Bytes   int64     // size of the files that were fetched, that setup.sh created, or that were copied
 
 	copyOf string // the program of which this is a copy
 }
@@ -64,7 +63,7 @@ func readInstalled(dir, program string) (Installed, bool) {
 	}
 	p := Installed{Name: program, LastUse: info.ModTime()}
 	if o, err := journalIn(root); err == nil {
-		p.Bytes, p.copyOf = o.bytes(root), o.CopyOf
+		p.copyOf = o.CopyOf
 	}
 	return p, true
 }
@@ -112,16 +111,6 @@ func readJournal(root *os.Root) (*journal, error) {
 		}
 	}
 	return &o, nil
-}
-
-// bytes returns the total size of those files of the program that still exist.
-func (o *journal) bytes(root *os.Root) (sum int64) {
-	for _, name := range append(slices.Clone(o.Files), runScript) {
-		if info, err := root.Lstat(name); err == nil && info.Mode().IsRegular() {
-			sum += info.Size()
-		}
-	}
-	return sum
 }
 
 // openProgram opens a program's directory. If the directory is a symbolic link, openProgram returns an error.

@@ -17,80 +17,79 @@ import (
 // without a record is not a program.
 const removedName = reservedPrefix + "removed.json"
 
-// Remove removes a fetched program that was last used before olderThan. It returns the size of the removed files. It
-// removes the fetched files, the files that setup.sh created, and run.sh. It keeps the files that runs of the program
-// created, and the directories of these files. Remove keeps a program that was used within [UsedFor], a program that is
-// being fetched, a program that has copies, and a directory made by hand. A copy is removed like a program.
+// Remove removes a fetched program that was last used before olderThan. It removes the fetched files, the files
+// that setup.sh created, and run.sh. It keeps the files that runs of the program created, and the directories of these
+// files. Remove keeps a program that was used within [UsedFor], a program that is being fetched, a program that has
+// copies, and a directory made by hand. A copy is removed like a program.
 //
 // After an interrupted removal, the next Fetch fetches the program again, or the next Remove removes the remaining
 // files (docs/programs.md, "The record").
-func Remove(ctx context.Context, dir, program string, olderThan time.Time) (removed bool, bytes int64, err error) {
+func Remove(ctx context.Context, dir, program string, olderThan time.Time) (removed bool, err error) {
 	if err := checkProgram(program); err != nil {
-		return false, 0, err
+		return false, err
 	}
 	if err := ctx.Err(); err != nil {
-		return false, 0, context.Cause(ctx)
+		return false, context.Cause(ctx)
 	}
 	if latest := time.Now().Add(-UsedFor); olderThan.After(latest) {
 		olderThan = latest
 	}
-	removed, bytes, err = remove(dir, program, olderThan)
+	removed, err = remove(dir, program, olderThan)
 	if err != nil {
 		err = fmt.Errorf("remove program %s: %w", program, err)
 	}
-	return removed, bytes, err
+	return removed, err
 }
 
-func remove(dir, program string, olderThan time.Time) (bool, int64, error) {
+func remove(dir, program string, olderThan time.Time) (bool, error) {
 	if err := makePrivate(dir, locksDir, 0o700); err != nil {
-		return false, 0, err
+		return false, err
 	}
 	l, err := tryLock(filepath.Join(dir, locksDir, program))
 	if l == nil || err != nil {
-		return false, 0, err
+		return false, err
 	}
 	defer l.Close()
 	root, err := openProgram(dir, program)
 	if gone(err) {
-		return false, 0, nil
+		return false, nil
 	}
 	if err != nil {
-		return false, 0, err
+		return false, err
 	}
 	defer root.Close()
 	if len(copiesOf(dir, program)) > 0 {
-		return false, 0, nil // they may have absolute paths of the original
+		return false, nil // they may have absolute paths of the original
 	}
-	removed, bytes, err := removeFrom(root, olderThan)
+	removed, err := removeFrom(root, olderThan)
 	if removed && prune(root, ".", 0) {
 		// fails if a link has replaced the directory, or if it contains new files
 		_ = unix.Rmdir(filepath.Join(dir, program))
 	}
-	return removed, bytes, err
+	return removed, err
 }
 
-func removeFrom(root *os.Root, olderThan time.Time) (bool, int64, error) {
+func removeFrom(root *os.Root, olderThan time.Time) (bool, error) {
 	name, info, err := recordIn(root)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return false, 0, nil
+		return false, nil
 	case err != nil:
-		return false, 0, err
+		return false, err
 	case !info.ModTime().Before(olderThan):
-		return false, 0, nil
+		return false, nil
 	}
 	o, err := journalIn(root)
 	if err != nil {
-		return false, 0, err
+		return false, err
 	}
 	if free, err := takeRecord(root, name, info); !free || err != nil {
-		return false, 0, err
+		return false, err
 	}
-	bytes := o.bytes(root)
 	if err := o.removeFiles(root); err != nil {
-		return false, 0, err
+		return false, err
 	}
-	return true, bytes, removeOwn(root)
+	return true, removeOwn(root)
 }
 
 // takeRecord renames the record, so that no worker starts the program. A worker that does not find the record waits for

@@ -13,7 +13,6 @@ import (
 	"github.com/tdf-framework/tdf/internal/config"
 	"github.com/tdf-framework/tdf/internal/worker/process"
 	"github.com/tdf-framework/tdf/internal/worker/resources"
-	"github.com/tdf-framework/tdf/internal/worker/retention"
 )
 
 // newEach returns a Worker for each namespace of a configuration. Each has slots, resources and, if there are several,
@@ -45,7 +44,6 @@ func newEach(name, hostname string, cfg config.Worker, o options) ([]*Worker, er
 		w.offerResources(machine, files)
 		w.offer = w.newOffer()
 		w.failures = newFailures(w.cfg.SleepAfterFailure)
-		w.journal = retention.NewJournal(w.cfg.Directory)
 		w.shortages = newShortages(w.name, w.haveNews)
 		if w.store != nil {
 			w.broker = w.newBroker(w.store)

@@ -13,7 +13,6 @@ import (
 	"github.com/tdf-framework/tdf/internal/broker"
 	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/internal/worker/record"
-	"github.com/tdf-framework/tdf/internal/worker/retention"
 	"github.com/tdf-framework/tdf/internal/worker/safepath"
 )
 
@@ -47,12 +46,6 @@ func (e *execution) openRecord(private bool) (*record.Record, error) {
 		return r, err
 	}
 	e.number.Store(int64(n))
-	names := f.Names(n)
-	for i, name := range [2]string{names.Stdout, names.Stderr} {
-		if dir := places[i].Dir; dir != nil {
-			e.enter(patterns[i], dir, name)
-		}
-	}
 	return r, nil
 }
 
@@ -65,21 +58,11 @@ func (e *execution) patterns() [2]string {
 	return [2]string{e.s.cfg.TaskOutputFilename, e.s.cfg.TaskErrorFilename}
 }
 
-// enter enters a file of the round into the worker's journal, so that retention removes the file when it is old.
-func (e *execution) enter(pattern string, dir *os.File, name string) {
-	round := fmt.Sprintf("%s/%s/%d/%d~%d", e.task.Program, e.worker(), e.task.ID, e.task.Round, e.number.Load())
-	err := e.s.journal.Add(round, pattern, e.fill, dir, name)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		e.log.Warn("a file could not be entered into the journal, so it is never removed", "file",
-			filepath.Join(dir.Name(), name), "error", err)
-	}
-}
-
 // recordFiles returns the names of the round's files, without their directories.
 func (e *execution) recordFiles() record.Files {
 	return record.Files{
-		Stdout: record.Place{Shared: retention.IsShared(e.s.cfg.TaskOutputFilename)},
-		Stderr: record.Place{Shared: retention.IsShared(e.s.cfg.TaskErrorFilename)},
+		Stdout: record.Place{Shared: isShared(e.s.cfg.TaskOutputFilename)},
+		Stderr: record.Place{Shared: isShared(e.s.cfg.TaskErrorFilename)},
 		Names: func(n int) record.Names {
 			names := e.outputs(int64(n))
 			for i, path := range names {
@@ -104,7 +87,7 @@ func (s *supervisor) outputSlot(slot int) *record.Slot {
 
 // openOutputDir opens the directory of an output file.
 func (e *execution) openOutputDir(pattern string) (*os.File, error) {
-	base, below := retention.Split(e.s.cfg.Directory, pattern)
+	base, below := splitName(e.s.cfg.Directory, pattern)
 	return safepath.Open(base, filepath.Dir(e.fill(below)), e.s.owner(max(e.slot, 1)) != nil)
 }
 
@@ -114,17 +97,17 @@ func (e *execution) outputs(n int64) []string {
 	output := e.s.cfg.TaskOutputFilename
 	return []string{
 		e.output(output, n), e.output(e.s.cfg.TaskErrorFilename, n),
-		e.output(retention.Beside(output, ".files"), n), e.output(retention.Beside(output, ".scratch"), n),
+		e.output(beside(output, ".files"), n), e.output(beside(output, ".scratch"), n),
 	}
 }
 
 // output returns the path for a file name of the configuration. If rounds share that file, the executions of a round
 // share it, too.
 func (e *execution) output(pattern string, n int64) string {
-	if retention.IsShared(pattern) {
+	if isShared(pattern) {
 		n = 1
 	}
-	return e.path(retention.Execution(pattern, n))
+	return e.path(ofExecution(pattern, n))
 }
 
 // chooseNumber sets e.number, the number in the names of the round's files, if it is not set yet.
@@ -157,7 +140,7 @@ func (e *execution) renumber() error {
 // keptPath returns where files/ or scratch/ of the round is kept: beside the file for stdout.
 func (e *execution) keptPath(what string) string {
 	_ = e.chooseNumber() // keep returns the error
-	return e.output(retention.Beside(e.s.cfg.TaskOutputFilename, "."+what), max(e.number.Load(), 1))
+	return e.output(beside(e.s.cfg.TaskOutputFilename, "."+what), max(e.number.Load(), 1))
 }
 
 // keep moves files/ or scratch/ of the round to the path that keptPath returns.
@@ -170,12 +153,7 @@ func (e *execution) keep(what string, move func(to *os.File, name string) error)
 		return err
 	}
 	defer dir.Close()
-	name := filepath.Base(e.keptPath(what))
-	if err := move(dir, name); err != nil {
-		return err
-	}
-	e.enter(e.s.cfg.TaskOutputFilename, dir, name)
-	return nil
+	return move(dir, filepath.Base(e.keptPath(what)))
 }
 
 // keepOutputs keeps the output files that have more than limit bytes. It logs where they are.
@@ -201,17 +179,14 @@ func (e *execution) keepOutput(stream int, move func(to *os.File, name string) e
 	if err := e.chooseNumber(); err != nil {
 		return "", err
 	}
-	pattern := e.patterns()[stream]
-	dir, err := e.openOutputDir(pattern)
+	dir, err := e.openOutputDir(e.patterns()[stream])
 	if err != nil {
 		return "", err
 	}
 	defer dir.Close()
 	for tries := 0; ; tries++ {
 		path = e.outputs(e.number.Load())[stream]
-		if err = move(dir, filepath.Base(path)); err == nil {
-			e.enter(pattern, dir, filepath.Base(path))
-		}
+		err = move(dir, filepath.Base(path))
 		if !errors.Is(err, fs.ErrExist) || tries == renumberings {
 			return path, err
 		}

@@ -100,7 +100,6 @@ func (s *supervisor) removeDirs() {
 	for _, slot := range s.outputs {
 		slot.Close()
 	}
-	s.journal.Close()
 	s.unlockRounds()
 	s.tidy()
 }

@@ -12,7 +12,6 @@ import (
 
 	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/internal/worker/record"
-	"github.com/tdf-framework/tdf/internal/worker/retention"
 	"github.com/tdf-framework/tdf/internal/worker/rounddir"
 	"github.com/tdf-framework/tdf/internal/worker/safepath"
 	"github.com/tdf-framework/tdf/internal/worker/secrets"
@@ -140,7 +139,7 @@ func (e *execution) readEnvFile(fetched bool) (*secrets.Secrets, error) {
 	if e.s.cfg.EnvFile == "" {
 		return nil, nil
 	}
-	base, below := retention.Split(e.s.cfg.Directory, e.s.cfg.EnvFile)
+	base, below := splitName(e.s.cfg.Directory, e.s.cfg.EnvFile)
 	f, err := safepath.OpenFile(base, e.fill(below))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil

@@ -12,7 +12,6 @@ import (
 	"sync"
 
 	"github.com/tdf-framework/tdf/fetch"
-	"github.com/tdf-framework/tdf/internal/worker/retention"
 	"github.com/tdf-framework/tdf/redisstate/presence"
 )
 
@@ -175,7 +174,7 @@ func (d *slotDirs) options(s *slotDir) fetch.CopyOptions {
 
 // outputsBelow returns the directory below a program's directory in which the worker keeps outputs, or "".
 func (w *Worker) outputsBelow() string {
-	_, below := retention.Split(w.cfg.Directory, w.cfg.TaskOutputFilename)
+	_, below := splitName(w.cfg.Directory, w.cfg.TaskOutputFilename)
 	dir, ok := strings.CutPrefix(filepath.ToSlash(below), "$program/")
 	if !ok || strings.Contains(path.Dir(dir), "$") {
 		return ""
@@ -232,7 +231,7 @@ func (d *slotDirs) remarks() (all []presence.Pause) {
 	return all
 }
 
-// copyOf returns the path of a slot's copy of a program, or "".
+// copyOf returns the name of a slot's copy of a program, or "".
 func (d *slotDirs) copyOf(slot int, program string) string {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -240,5 +239,5 @@ func (d *slotDirs) copyOf(slot int, program string) string {
 	if s == nil || s.number == 0 {
 		return ""
 	}
-	return filepath.Join(d.w.cfg.Directory, program+"~"+strconv.Itoa(s.number))
+	return program + "~" + strconv.Itoa(s.number)
 }

@@ -2,63 +2,59 @@ package worker
 
 import (
 	"context"
-	"path/filepath"
+	"errors"
+	"io/fs"
 	"time"
 
-	"github.com/tdf-framework/tdf/internal/worker/retention"
+	"github.com/tdf-framework/tdf/fetch"
 )
 
-// upkeepPause is the time between two removals of old files.
+// upkeepPause is the time between two removals of old programs.
 const upkeepPause = 10 * time.Minute
 
-// upkeep removes old files and programs from time to time (docs/operations.md, "What a worker keeps on its disk"),
-// until ctx ends.
+// upkeep removes leftovers of killed workers and unused programs from time to time (docs/operations.md, "What a worker
+// keeps on its disk"), until ctx ends.
 func (s *supervisor) upkeep(ctx context.Context) {
-	s.warnOfSharedNames()
 	for {
 		if err := s.removeLeftovers(ctx); err != nil && ctx.Err() == nil {
 			s.log.Warn("leftovers of killed workers could not be removed", "error", err)
 		}
-		removed, err := s.retention().Apply(ctx)
-		if removed.Files+removed.Programs > 0 {
-			s.log.Info("removed old files and programs", "files", removed.Files, "programs", removed.Programs, "bytes",
-				removed.Bytes)
-		}
-		if err != nil && ctx.Err() == nil {
-			s.log.Warn("some old files could not be removed", "error", err)
-		}
+		s.removePrograms(ctx)
 		if !wait(ctx, s.after(upkeepPause)) {
 			return
 		}
 	}
 }
 
-// warnOfSharedNames warns if the configuration keeps output in files that rounds share.
-func (s *supervisor) warnOfSharedNames() {
-	for pattern, kept := range map[string]bool{
-		s.cfg.TaskOutputFilename: s.cfg.KeepsOutput(),
-		s.cfg.TaskErrorFilename:  s.cfg.KeepsError(),
-	} {
-		if kept && retention.IsShared(pattern) {
-			s.log.Warn("a configured file name lacks $taskId: rounds share the file, and it is never removed", "name",
-				pattern)
-		}
-	}
-}
-
-func (s *supervisor) retention() retention.Policy {
+// removePrograms removes programs that no worker of the working directory has used for the time keep_programs. It marks
+// the programs of running rounds as used, so that other workers of the directory keep them.
+func (s *supervisor) removePrograms(ctx context.Context) {
+	dir, cutoff := s.cfg.Directory, time.Now().Add(-s.cfg.KeepPrograms)
 	inUse := map[string]bool{}
 	for _, e := range s.executions() {
-		inUse[filepath.Join(s.cfg.Directory, e.programName())] = true
+		inUse[e.programName()] = true
 		if s.slotDirs != nil {
 			inUse[s.slotDirs.copyOf(e.slot, e.programName())] = true
 		}
-		for _, path := range e.outputs(e.number.Load()) {
-			inUse[path] = true
-		}
 	}
-	return retention.Policy{
-		Dir: s.cfg.Directory, Keep: s.cfg.KeepFiles, MaxBytes: s.cfg.MaxFilesBytes, Log: s.log,
-		InUse: func(path string) bool { return inUse[path] },
+	programs, err := fetch.Programs(dir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		s.log.Warn("unused programs could not be found", "error", err)
+	}
+	for _, p := range programs {
+		if inUse[p.Name] {
+			fetch.Touch(dir, p.Name)
+			continue
+		}
+		if !p.LastUse.Before(cutoff) {
+			continue
+		}
+		removed, err := fetch.Remove(ctx, dir, p.Name, cutoff)
+		if removed {
+			s.log.Info("removed an unused program", "program", p.Name, "used", p.LastUse)
+		}
+		if err != nil && !errors.Is(err, fs.ErrNotExist) && ctx.Err() == nil {
+			s.log.Warn("an unused program could not be removed", "program", p.Name, "error", err)
+		}
 	}
 }

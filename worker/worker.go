@@ -18,7 +18,6 @@ import (
 	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/internal/worker/process"
 	"github.com/tdf-framework/tdf/internal/worker/resources"
-	"github.com/tdf-framework/tdf/internal/worker/retention"
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
@@ -39,7 +38,6 @@ type Worker struct {
 	failures  failures
 	drain     drain
 	shortages *shortages
-	journal   *retention.Journal // of the files that this worker keeps
 	own       roundsLock
 
 	whole class.Capacities // what the worker has when it runs nothing

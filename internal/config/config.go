@@ -89,9 +89,7 @@ type Worker struct {
 	Programs Programs
 	Require  []string // kinds of isolation without which the worker does not start
 
-	KeepFiles time.Duration // how long the worker keeps output files and programs; above 0; default: 7 days
-	// maximum size in bytes of all output files and programs together; 0 means no limit; default: 0
-	MaxFilesBytes int64
+	KeepPrograms time.Duration // how long the worker keeps fetched programs after their last use; default: 7 days
 
 	Log Log
 }

@@ -180,18 +180,10 @@ var programKeys = []key{
 			"missing, the worker does not start. See docs/programs.md, \"Isolation\".",
 	},
 	{
-		"worker", "keep_files", "604800", duration(aboveOrInf, func(s *settings) *time.Duration {
-			return &s.worker.KeepFiles
+		"worker", "keep_programs", "604800", duration(aboveOrInf, func(s *settings) *time.Duration {
+			return &s.worker.KeepPrograms
 		}),
-		"How long the worker keeps output files after the last write, and fetched programs after their last use.",
-	},
-	{
-		"worker", "max_files_bytes", "0", size(0, maxBytes, func(s *settings) *int64 {
-			return &s.worker.MaxFilesBytes
-		}),
-		"The largest total size, in bytes, of output files and fetched programs. Above this size, the worker " +
-			"removes the oldest first. It keeps files of the last 5 minutes, and programs that were used within the " +
-			"last 2 hours. 0 means no limit.",
+		"How long the worker keeps fetched programs after their last use, and at least 2 hours.",
 	},
 	{
 		"worker", "metrics_listen", "", address(func(s *settings) *string { return &s.worker.MetricsListen }),
