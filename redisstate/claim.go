@@ -110,10 +110,6 @@ type ClaimResult struct {
 	Queues []string
 	Taken  []int
 
-	// Started says that a slot has started a prefetched task, the one of the claim. Nil means that the claim has
-	// prefetched none.
-	Started func(slot int, claim string)
-
 	// Stale means that the claim could not get all tasks, because there are new requirements. The next claim knows them.
 	Stale bool
 }

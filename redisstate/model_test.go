@@ -413,9 +413,6 @@ func (p *player) claim(ctx context.Context) {
 		if claim.Task.Current().Prefetched {
 			plain := d.Timeout == task.Forever && d.LimitKey == "" && claim.Task.Round == 0
 			expect.True(p.t, plain, "task", claim.Task.ID, "was prefetched")
-			if p.chance(50) {
-				p.s.MarkStarted(ctx, request.Worker, map[int]string{1 + p.rand.IntN(3): claim.ID})
-			}
 		}
 		expect.Compare(p.t, d.EndBefore, ">", c.Now, "task", claim.Task.ID, "was claimed too early or too late")
 		expect.Compare(p.t, d.StartAfter, "<=", c.Now, "task", claim.Task.ID, "was claimed too early or too late")

@@ -145,55 +145,24 @@ func settleAll(t *testing.T, s *redisstate.Store) {
 	}
 }
 
-// Of the tasks of a worker that is gone, only those count as lost that it has started. A task that it has only
-// prefetched is never prefetched again, so that the next loss counts.
+// Of the tasks of a worker that is gone, those count as lost that it has not prefetched. A prefetched task is never
+// prefetched again, so that the next loss counts.
 func TestTasksOfAWorkerThatIsGone(t *testing.T) {
 	s := newStore(t)
 	openMany(t, s, 7, asIs)
 	c := prefetch(t, s, 1, 3)
 	expect.MustEqual(t, inputs(c), "0 1 2 3")
-	s.MarkStarted(t.Context(), "w", map[int]string{1: c[1].ID})
 	lapse(t, s, c)
-	for i, want := range []string{"open 1 1", "open 1 1", "open 0 0", "open 0 0"} {
+	for i, want := range []string{"open 1 1", "open 0 0", "open 0 0", "open 0 0"} {
 		got := read(t, s, c[i].Task.ID)
 		expect.Equal(t, fmt.Sprintf("%s %d %d", got.State, got.Round, got.Losses), want, i)
 	}
 	mustBeSound(t, s)
 	expect.Len(t, prefetch(t, s, 0, 50), 0, "the first task was prefetched before")
 	again := prefetch(t, s, 1, 0)
-	expect.MustEqual(t, inputs(again), "2")
+	expect.MustEqual(t, inputs(again), "1")
 	expect.True(t, !again[0].Task.Current().Prefetched, "it is prefetched again")
 	lapse(t, s, again)
-	expect.Equal(t, read(t, s, c[2].Task.ID).Losses, 1, "the next loss")
+	expect.Equal(t, read(t, s, c[1].Task.ID).Losses, 1, "the next loss")
 	mustBeSound(t, s)
-}
-
-// A worker that takes the name of one that is gone starts tasks before the server settles those of the other one.
-func TestNextWorkerOfANameStartsTasks(t *testing.T) {
-	s := newStore(t)
-	openMany(t, s, 7, asIs)
-	c := prefetch(t, s, 1, 3)
-	s.MarkStarted(t.Context(), "w", map[int]string{1: c[1].ID})
-	given := expect.Result(s.GiveUp(t.Context(), "w", task.Never)).Value(t)
-	expect.Equal(t, given, 4, "given up")
-	s.MarkStarted(t.Context(), "w", map[int]string{1: "another"})
-	settleAll(t, s)
-	for i, want := range []string{"open 1 1", "open 1 1", "open 0 0", "open 0 0"} {
-		got := read(t, s, c[i].Task.ID)
-		expect.Equal(t, fmt.Sprintf("%s %d %d", got.State, got.Round, got.Losses), want, i)
-	}
-	s.ForgetStarted(t.Context(), "w")
-	left := expect.Result(s.Conn.Redis.Exists(t.Context(), s.Keys.Started("w")).Result()).Value(t)
-	expect.Equal(t, left, int64(0), "keys of the worker")
-}
-
-// If another program has changed the type of the key, all prefetched tasks count as not started.
-func TestStartedTasksOfAWrongType(t *testing.T) {
-	s := newStore(t)
-	openMany(t, s, 7, asIs)
-	c := prefetch(t, s, 1, 1)
-	expect.NoError(t, s.Conn.Redis.Set(t.Context(), s.Keys.Started("w"), "x", 0).Err())
-	s.MarkStarted(t.Context(), "w", map[int]string{1: c[1].ID})
-	lapse(t, s, c)
-	expect.Equal(t, read(t, s, c[1].Task.ID).Losses, 0)
 }

@@ -249,9 +249,6 @@ func (s *Store) giveUpClaims(ctx context.Context, name string, before task.Time,
 	if err != nil {
 		return err
 	}
-	if err := s.SetUnstarted(ctx, task.Never, running); err != nil {
-		return err
-	}
 	var renewals []LeaseRenewal
 	for _, seen := range running {
 		t := seen.Task
@@ -259,9 +256,7 @@ func (s *Store) giveUpClaims(ctx context.Context, name string, before task.Time,
 			continue
 		}
 		if r := t.Current(); r.Worker == name && r.Claim != "" && r.Entered[task.Running] < before {
-			renewals = append(renewals, LeaseRenewal{
-				ID: t.ID, Round: t.Round, Claim: r.Claim, Until: task.Never, Begun: r.Prefetched && !t.Unstarted,
-			})
+			renewals = append(renewals, LeaseRenewal{ID: t.ID, Round: t.Round, Claim: r.Claim, Until: task.Never})
 		}
 	}
 	if _, err = s.Renew(ctx, 0, renewals...); err != nil {

@@ -187,9 +187,6 @@ func settlements(ctx context.Context, s *redisstate.Store, most int) (moves []ru
 	if err != nil {
 		return nil, err
 	}
-	if err := s.SetUnstarted(ctx, now, seen); err != nil {
-		return nil, err
-	}
 	for i, t := range seen {
 		if t.Task == nil { // the task was settled and removed meanwhile
 			continue

@@ -33,8 +33,6 @@ type execution struct {
 	share   resources.Share // of the worker's resources; nothing if it offers none
 	noShare bool            // the worker has not enough free for the task
 
-	started func(slot int, claim string) // called when a prefetched task starts
-
 	slot int // at least 1; unique among the executions that run or pause; 0 while a prefetched task waits, and after
 	// another one got the slot
 	log *slog.Logger

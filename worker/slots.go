@@ -18,7 +18,6 @@ func (s *supervisor) start(a call) {
 	clock := &reading{a.tasks.Now, a.received}
 	for _, claim := range a.tasks.Claims {
 		e := s.newExecution(claim, clock, &a.leased)
-		e.started = a.tasks.Started
 		s.occupancy.add(1)
 		e.log.Debug("claimed")
 		e.ctx, e.end = context.WithCancelCause(s.running)
@@ -122,9 +121,6 @@ func (s *supervisor) passOn(e *execution) *execution {
 func (s *supervisor) begin(e *execution, slot int) {
 	e.slot = slot
 	s.stock.began[slot] = time.Now()
-	if e.isPrefetched() {
-		e.started(slot, e.claim)
-	}
 }
 
 func (e *execution) hasSlot() bool { return e.slot > 0 }

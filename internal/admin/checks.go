@@ -68,8 +68,8 @@ func notYet(c Check) Check {
 // running returns the checks of a running task, in the order in which they matter.
 func (c *situation) running() []Check {
 	run := c.run()
-	if c.task.Unstarted {
-		run = ahead("run", "the worker has prefetched the task, and starts it in its next free slot")
+	if r := c.task.Current(); r.Prefetched && r.Started == 0 {
+		run = ahead("run", "the worker has prefetched the task, and runs it in its next free slot")
 	}
 	return []Check{
 		passed("start", "claimed "+c.agoText(c.task.Current().Entered[task.Running])+" by "+c.task.Current().Worker),

@@ -121,9 +121,6 @@ func (a *Admin) situation(ctx context.Context, id int64) (*situation, error) {
 		return nil, err
 	}
 	c.task, c.wrong = stored.Task, stored.Invalid
-	if err := s.SetUnstarted(ctx, task.Never, []redisstate.Stored{stored}); err != nil {
-		return nil, fmt.Errorf("explain task %d: %w", id, err)
-	}
 	if err := c.read(ctx, s); err != nil {
 		return nil, fmt.Errorf("explain task %d: %w", id, err)
 	}

@@ -7,7 +7,6 @@ import (
 	"io"
 	"io/fs"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/tdf-framework/tdf/internal/blob"
@@ -32,8 +31,6 @@ type DirectStore interface {
 	Program(ctx context.Context, sha256 string) ([]byte, error)
 	BlobPlace(ctx context.Context) (id, path string, err error)
 	blob.Registry
-	MarkStarted(ctx context.Context, worker string, claims map[int]string)
-	ForgetStarted(ctx context.Context, worker string)
 }
 
 // A Direct serves one worker in this process, which has a connection to Redis of its own.
@@ -49,12 +46,8 @@ type Direct struct {
 	// wakes one worker. Nil means that the worker offers no resources.
 	Free func() class.Capacities
 
-	marked  atomic.Bool // Redis has what the slots have started
-	marking sync.WaitGroup
-
-	mu     sync.Mutex
-	turns  class.Turns
-	starts map[int]string // by slot, the started claims that Redis does not know; nil while none are sent
+	mu    sync.Mutex
+	turns class.Turns
 }
 
 // NewDirect returns a Direct for a worker, whose claims have this lease. The worker must call Close in the end.
@@ -62,58 +55,13 @@ func NewDirect(s DirectStore, name string, offer class.Offer, lease task.Seconds
 	return &Direct{store: s, name: name, offer: offer, lease: lease}
 }
 
-// WorkerHeartbeat sends a heartbeat of the worker. With the last one, the worker has reported what its slots have
-// started.
+// WorkerHeartbeat sends a heartbeat of the worker.
 func (d *Direct) WorkerHeartbeat(ctx context.Context, w presence.WorkerInfo) (drained string, err error) {
-	if w.State == presence.WorkerGone && d.marked.Load() {
-		d.marking.Wait()
-		d.store.ForgetStarted(ctx, d.name)
-	}
 	return d.store.WorkerHeartbeat(ctx, w)
-}
-
-// started records that a slot has started a prefetched task.
-func (d *Direct) started(slot int, claim string) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.starts == nil {
-		d.starts = map[int]string{}
-		d.marked.Store(true)
-		d.marking.Go(d.markStarted)
-	}
-	d.starts[slot] = claim
-}
-
-// Bounds of a call that marks started tasks.
-const (
-	markedAfter = 10 * time.Millisecond // how long the mark of a started task waits for others
-	markBound   = time.Second
-)
-
-// markStarted stores which prefetched tasks the slots have started, until they start none for a while. It sends one
-// call at a time: meanwhile, the slots may start several tasks, and only the last one of each counts.
-func (d *Direct) markStarted() {
-	for {
-		time.Sleep(markedAfter)
-		d.mu.Lock()
-		claims := d.starts
-		d.starts = nil
-		if len(claims) > 0 {
-			d.starts = map[int]string{}
-		}
-		d.mu.Unlock()
-		if len(claims) == 0 {
-			return
-		}
-		ctx, cancel := context.WithTimeout(context.Background(), markBound)
-		d.store.MarkStarted(ctx, d.name, claims)
-		cancel()
-	}
 }
 
 // Close frees what the Direct needs to wait for tasks.
 func (d *Direct) Close() {
-	d.marking.Wait()
 	if d.waker != nil {
 		_ = d.waker.Close() // it has nothing left to lose
 	}
@@ -129,12 +77,11 @@ func (d *Direct) complete(r *redisstate.ClaimParams) {
 	r.Worker, r.Lease, r.Offer = d.name, d.lease, &o
 }
 
-// record counts the tasks that a claim took from each queue, and completes its answer.
+// record counts the tasks that a claim took from each queue.
 func (d *Direct) record(c *redisstate.ClaimResult) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.turns.Record(d.offer.Queues, c.Queues, c.Taken)
-	c.Started = d.started
 }
 
 // Confirms reports whether replicas must confirm reports.

@@ -46,8 +46,8 @@ func settleRunning(t *task.Task, now task.Time) (Move, bool) {
 		m, err = expire(t)
 	case isTimedOut(t, now):
 		m, err = TimeOut(t)
-	case t.Current().Claim != "" && now >= t.LeaseUntil && t.Unstarted:
-		m, err = unclaim(t, "its worker "+t.Current().Worker+" is gone, and had not started it")
+	case t.Current().Claim != "" && now >= t.LeaseUntil && t.Current().Prefetched && t.Current().Started == 0:
+		m, err = unclaim(t, "its worker "+t.Current().Worker+" is gone, and had only prefetched it")
 	case t.Current().Claim != "" && now >= t.LeaseUntil:
 		m, err = lose(t, task.Running)
 	default:
@@ -290,8 +290,8 @@ func Unclaim(t *task.Task, why string) (Move, error) {
 }
 
 // unclaim does the work of Unclaim for the task of a worker that is gone. The round keeps its property prefetched, so
-// that no worker prefetches the task again: if the program has ended the worker before the worker could write that it
-// has started, the next such loss counts.
+// that no worker prefetches the task again: if the program had started, and has ended the worker, the next such loss
+// counts.
 func unclaim(t *task.Task, why string) (Move, error) {
 	m, err := move(t, VerbUnclaim, task.Open)
 	m.Note = "unclaimed: " + oneLine(why)

@@ -13,7 +13,6 @@ import (
 type settleStore interface {
 	DueTasks(ctx context.Context, now task.Time, most int) ([]redisstate.Due, error)
 	Read(ctx context.Context, ids []int64, want redisstate.Want) ([]redisstate.Stored, error)
-	SetUnstarted(ctx context.Context, now task.Time, tasks []redisstate.Stored) error
 	HandleEndings(ctx context.Context) (int, error)
 }
 
@@ -106,13 +105,12 @@ func (s *Server) decide(
 	if err != nil {
 		return nil, err
 	}
-	err = s.store.SetUnstarted(ctx, now, stored)
 	moves := make([]rules.Move, len(stored))
 	for i, t := range stored {
 		moves[i] = s.decideOne(t, now, grace)
 		moves[i].Due = due[i].Score
 	}
-	return moves, err
+	return moves, nil
 }
 
 // decideOne returns the Move for one due task.

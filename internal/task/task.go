@@ -56,10 +56,6 @@ type Task struct {
 	// clock was set back. It is 0 without a claim.
 	Lease Seconds
 
-	// Unstarted means that the worker has prefetched the running task, and had not started its program when the server
-	// read the task to settle it.
-	Unstarted bool
-
 	// PlacedIn is the place that Redis stores for the task. It differs from [Properties.Place] if another program
 	// changed it.
 	PlacedIn string
@@ -94,8 +90,7 @@ type Round struct {
 	Started Time
 
 	Worker string // name of the worker that claimed the round; "" if no worker did
-	// Prefetched means that the worker may have claimed the round before it had a free slot. It is then in
-	// $ns:started:$worker once its program has started.
+	// Prefetched means that the worker may have claimed the round before it had a free slot.
 	Prefetched bool
 	Claim      string // random id of the claim; "" if there is no claim, or if a worker of the original TDF made it
 

@@ -129,7 +129,6 @@ func (k Names) CallbacksFailed() string           { return k.Key("callbacks_fail
 func (k Names) Workers() string                   { return k.Key("workers") }
 func (k Names) Worker(name string) string         { return k.Key("worker:" + name) }
 func (k Names) Claims(worker string) string       { return k.Key("claims:" + worker) }
-func (k Names) Started(worker string) string      { return k.Key("started:" + worker) }
 func (k Names) DeadWorkers() string               { return k.Key("dead_workers") }
 func (k Names) WorkerNames() string               { return k.Key("worker") }
 func (k Names) WorkerCount() string               { return k.Key("worker_id") }
