@@ -1,7 +1,6 @@
 package worker
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -62,11 +61,10 @@ func (e *execution) collect(x *roundIO, r *Round, ended Ended, ran error) (rules
 		if isUnfit(ran) || isLater(ran) || isShortage(asShortage(errors.Join(ran, err))) {
 			return result, maskError(x, ran)
 		}
-		e.keepFiles(x)
 		return result, errors.Join(maskError(x, ran), err)
 	}
-	if err := e.collectResult(x, &result); err != nil {
-		return result, maskError(x, err)
+	if result.JSON, err = x.dir.Result(); err != nil {
+		return result, maskError(x, withExit(&result, err))
 	}
 	failed := result.HasFailed(e.task.FailOn)
 	if failed {
@@ -133,19 +131,6 @@ type maskedError struct {
 func (e *maskedError) Error() string { return e.text }
 func (e *maskedError) Unwrap() error { return e.err }
 
-// collectResult reads result.json, and keeps files/. If one of these steps fails, the round fails.
-func (e *execution) collectResult(x *roundIO, result *rules.Result) error {
-	text, ok, err := x.dir.Result()
-	kept := e.keepFiles(x)
-	if err := cmp.Or(err, kept); err != nil {
-		return withExit(result, err)
-	}
-	if ok {
-		result.JSON = text
-	}
-	return nil
-}
-
 // packFiles packs the files that the task brings back. If they exceed a limit, they stay here, because the work is
 // done. Over HTTP, a worker does not know whether an exit status other than 0 is a failure; the server then says what
 // is wrong.
@@ -162,8 +147,8 @@ func (e *execution) packFiles(x *roundIO, ended Ended, result *rules.Result) (er
 		return nil
 	}
 	if errors.As(err, new(rounddir.TooMuchError)) {
-		result.Files.Kept = fmt.Sprintf("%v; they are on worker %s in %s", err, e.s.name, e.keptPath("scratch"))
-		err = e.keep("scratch", x.dir.KeepScratch)
+		result.Files.Kept = fmt.Sprintf("%v; they are on worker %s in %s", err, e.s.name, e.scratchPath())
+		err = e.keepScratch(x.dir.KeepScratch)
 	}
 	if err != nil {
 		return fmt.Errorf("fetch: %w", err)
@@ -240,18 +225,6 @@ func (e *execution) storeFiles(found *rounddir.Found, result *rules.Result) erro
 // withExit adds the exit status to an error, because a refused round has no property for the exit status.
 func withExit(result *rules.Result, err error) error {
 	return fmt.Errorf("%w (%s ended with %s)", err, result.Subject(), result.Exit)
-}
-
-// keepFiles keeps files/ beside the output file.
-func (e *execution) keepFiles(x *roundIO) error {
-	some, err := x.dir.Files()
-	if err == nil && some {
-		err = e.keep("files", x.dir.KeepFiles)
-	}
-	if err != nil {
-		e.log.Warn("files/ could not be kept", "error", err)
-	}
-	return err
 }
 
 // leastFree is the free space in bytes below which the disk may have been full during the round.

@@ -17,11 +17,10 @@ const secret = "8c1f-0a7e"
 // directories are programs that misuse the round's directory. Each comes with the expected end of its task.
 var directories = map[string]fault{
 	"result.json is no JSON": {
-		script: `echo out; printf '{"a": }' >$TDF_DIR/result.json; echo kept >$TDF_DIR/files/f; echo s >$TDF_DIR/scratch/s`,
+		script: `echo out; printf '{"a": }' >$TDF_DIR/result.json; echo s >$TDF_DIR/scratch/s`,
 		want:   ended{tdf.Failed, "out\n", "result.json: it is not JSON: invalid character '}' looking for beginning of value (byte 7) (run.sh ended with 0)", ""},
 		check: func(t *testing.T, r *runningWorker, one *task.Task) {
 			expect.Equal(t, one.Current().Result, "", "the result")
-			fileHas(t, r.path("p/results/w1-2-0.files/f"), "kept\n")
 			absent(t, r.path("p/results/w1-2-0.scratch"))
 		},
 	},
@@ -93,8 +92,8 @@ func TestStartRemovesLeftDirectories(t *testing.T) {
 	kept := w.TempDir()
 	must(t, os.WriteFile(kept+"/f", nil, 0o644))
 	rounds := w.worker().rounds()
-	must(t, os.MkdirAll(rounds+"/3/files", 0o700))
-	must(t, os.Symlink(kept, rounds+"/3/files/0"))
+	must(t, os.MkdirAll(rounds+"/3/scratch", 0o700))
+	must(t, os.Symlink(kept, rounds+"/3/scratch/0"))
 	r := w.work(fault{})
 	r.nothingRemains(r.before)
 	fileHas(t, kept+"/f", "")
@@ -110,11 +109,11 @@ func TestEachRoundHasACleanDirectory(t *testing.T) {
 		"a file":            "echo x >$TDF_DIR/x",
 		"deep in scratch":   "mkdir -p $TDF_DIR/scratch/a/b; echo x >$TDF_DIR/scratch/a/b/x",
 		"a checkpoint":      "echo x >$TDF_DIR/checkpoint",
-		"files gone":        "rmdir $TDF_DIR/files",
+		"scratch gone":      "rmdir $TDF_DIR/scratch",
 		"scratch a link":    "rmdir $TDF_DIR/scratch; ln -s / $TDF_DIR/scratch",
 		"another mode":      "chmod 777 $TDF_DIR",
 		"modes within":      "chmod 1777 $TDF_DIR/scratch",
-		"another in place":  "mv $TDF_DIR $TDF_DIR.old; mkdir -m 700 $TDF_DIR; mkdir $TDF_DIR/files $TDF_DIR/scratch; rm -r $TDF_DIR.old",
+		"another in place":  "mv $TDF_DIR $TDF_DIR.old; mkdir -m 700 $TDF_DIR; mkdir $TDF_DIR/scratch; rm -r $TDF_DIR.old",
 		"all gone":          "rm -r $TDF_DIR",
 		"above it all gone": "rm -r $TDF_DIR/..",
 	} {
@@ -122,7 +121,7 @@ func TestEachRoundHasACleanDirectory(t *testing.T) {
 			r.script("p", noting+script+"\n")
 			r.over(r.open(""))
 			one := r.over(r.open("", func(d *task.Properties) { d.Program = "look" }))
-			want := ". d 700\n./files d 755\n./scratch d 755\n"
+			want := ". d 700\n./scratch d 755\n"
 			expect.Equal(t, one.LastOutput(), want)
 			expect.Equal(t, one.State, tdf.Succeeded)
 			r.nothingRemains(r.before)

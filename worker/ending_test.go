@@ -142,7 +142,9 @@ func TestRemovalEndsWithTheWorker(t *testing.T) {
 	var err error
 	e.dir, err = s.takeDir(1, rounddir.Before{}, nil)
 	must(t, err)
-	must(t, os.WriteFile(filepath.Join(e.dir.Path(), "scratch", "file"), nil, 0o600))
+	for _, name := range []string{"file", "scratch/file"} {
+		must(t, os.WriteFile(filepath.Join(e.dir.Path(), name), nil, 0o600))
+	}
 	e.slot = s.takeSlot()
 	s.work.Add(1)
 	s.leaveSlot(e, true)

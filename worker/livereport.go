@@ -82,7 +82,7 @@ func (e *execution) renewalWithReport(final bool) renewal {
 	return r
 }
 
-// reportLast reports the files of a round that has ended: all except result.json and files/.
+// reportLast reports the files of a round that has ended: all except result.json.
 func (e *execution) reportLast(x *roundIO) {
 	defer e.setIO(nil)
 	e.mu.Lock()

@@ -150,7 +150,7 @@ func leaveOutput(t *testing.T, slot *record.Slot, of record.RoundRef) {
 // If the name of one output file of a round is taken, both output files get the next free number, so that they have the
 // same number in their names.
 func TestBothFilesOfARoundHaveTheSameNumber(t *testing.T) {
-	for taken, want := range map[string]string{"": "", "w1-17-3.out": "~2", "w1-17-3.err": "~2", "w1-17-3.files": "~2"} {
+	for taken, want := range map[string]string{"": "", "w1-17-3.out": "~2", "w1-17-3.err": "~2", "w1-17-3.scratch": "~2"} {
 		w := newWorld(t)
 		worker := w.worker()
 		leaveOutput(t, record.NewSlot(worker.rounds(), 1, nil), record.RoundRef{Program: "p", Task: 17, Round: 3})
@@ -200,7 +200,7 @@ func TestNumberOfARoundIsChosenAgain(t *testing.T) {
 		must(t, err)
 		expect.Equal(t, path, w.path(want), "stream", stream, want)
 	}
-	expect.Equal(t, e.keptPath("files"), w.path("p/results/w1-1-0~2.files"), "files/ is kept in")
+	expect.Equal(t, e.scratchPath(), w.path("p/results/w1-1-0~2.scratch"))
 }
 
 // forget empties the namespace, so that the next id is 1 again for a client that has opened no task yet.
@@ -216,7 +216,7 @@ func TestFilesOfAnIdGivenOutAgain(t *testing.T) {
 	w := newWorld(t)
 	w.keepOutputs()
 	w.cfg.MaxOutput = 4
-	w.script("p", "#!/bin/sh\necho output $1; echo $1 >$TDF_DIR/files/f; echo error $1 >&2\n")
+	w.script("p", "#!/bin/sh\necho output $1; echo error $1 >&2\n")
 	for _, input := range []string{"one", "two", "three"} {
 		id := w.open(input)
 		w.runOnce(w.worker())
@@ -230,23 +230,21 @@ func TestFilesOfAnIdGivenOutAgain(t *testing.T) {
 		name = w.path("p/results", name)
 		fileHas(t, name+".out", "output "+input+"\n")
 		fileHas(t, name+".err", "error "+input+"\n")
-		fileHas(t, name+".files/f", input+"\n")
 	}
-	expect.Len(t, expect.Result(os.ReadDir(w.path("p/results"))).Value(t), 9)
+	expect.Len(t, expect.Result(os.ReadDir(w.path("p/results"))).Value(t), 6)
 }
 
 // If the file name has no $taskId, all rounds share one file. The file contains the output of the last round.
 func TestSharedOutputFile(t *testing.T) {
 	w := newWorld(t)
 	w.cfg.TaskOutputFilename, w.cfg.TaskErrorFilename = "$program/last.out", "$program/last.err"
-	w.script("p", "#!/bin/sh\necho $1; echo $1 >$TDF_DIR/files/f\n")
+	w.script("p", "#!/bin/sh\necho $1\n")
 	for _, input := range []string{"one", "two"} {
 		id := w.open(input)
 		w.runOnce(w.worker())
 		expect.Equal(t, w.finished(id).State, tdf.Succeeded)
 	}
 	fileHas(t, w.path("p/last.out"), "two\n")
-	fileHas(t, w.path("p/last.files/f"), "two\n")
 	absent(t, w.path("p/last~2.out"))
 }
 

@@ -92,12 +92,12 @@ func (e *execution) openOutputDir(pattern string) (*os.File, error) {
 }
 
 // outputs returns the paths under which the n-th execution of the round keeps data: the files for stdout and stderr,
-// and the places of files/ and scratch/.
+// and the place of scratch/.
 func (e *execution) outputs(n int64) []string {
 	output := e.s.cfg.TaskOutputFilename
 	return []string{
 		e.output(output, n), e.output(e.s.cfg.TaskErrorFilename, n),
-		e.output(beside(output, ".files"), n), e.output(beside(output, ".scratch"), n),
+		e.output(beside(output, ".scratch"), n),
 	}
 }
 
@@ -137,14 +137,14 @@ func (e *execution) renumber() error {
 	return nil
 }
 
-// keptPath returns where files/ or scratch/ of the round is kept: beside the file for stdout.
-func (e *execution) keptPath(what string) string {
-	_ = e.chooseNumber() // keep returns the error
-	return e.output(beside(e.s.cfg.TaskOutputFilename, "."+what), max(e.number.Load(), 1))
+// scratchPath returns where scratch/ of the round is kept: beside the file for stdout.
+func (e *execution) scratchPath() string {
+	_ = e.chooseNumber() // keepScratch returns the error
+	return e.outputs(max(e.number.Load(), 1))[2]
 }
 
-// keep moves files/ or scratch/ of the round to the path that keptPath returns.
-func (e *execution) keep(what string, move func(to *os.File, name string) error) error {
+// keepScratch moves scratch/ of the round to the path that scratchPath returns.
+func (e *execution) keepScratch(move func(to *os.File, name string) error) error {
 	if err := e.chooseNumber(); err != nil {
 		return err
 	}
@@ -153,7 +153,7 @@ func (e *execution) keep(what string, move func(to *os.File, name string) error)
 		return err
 	}
 	defer dir.Close()
-	return move(dir, filepath.Base(e.keptPath(what)))
+	return move(dir, filepath.Base(e.scratchPath()))
 }
 
 // keepOutputs keeps the output files that have more than limit bytes. It logs where they are.

@@ -136,7 +136,7 @@ func (r *runningWorker) rounds() (found []string) {
 	must(r, filepath.WalkDir(dirs, func(path string, d fs.DirEntry, err error) error {
 		of, _ := filepath.Rel(dirs, path)
 		_, name, _ := strings.Cut(of, "/")
-		if err != nil && !os.IsNotExist(err) || name != "" && !(d.IsDir() && (name == "files" || name == "scratch")) {
+		if err != nil && !os.IsNotExist(err) || name != "" && !(d.IsDir() && name == "scratch") {
 			found = append(found, path)
 		}
 		return nil

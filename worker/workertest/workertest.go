@@ -185,7 +185,7 @@ func (result *Result) readNews(dir *rounddir.Dir) {
 }
 
 func (result *Result) readJSON(dir *rounddir.Dir) {
-	text, _, err := dir.Result()
+	text, err := dir.Result()
 	result.JSON = text
 	if err != nil {
 		result.Err = errors.Join(err, result.Err)

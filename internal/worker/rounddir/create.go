@@ -6,10 +6,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"strconv"
-	"strings"
 	"sync"
-	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -27,7 +24,6 @@ const (
 	lastErrorFile  = "last_error"
 	afterFile      = "after"
 	inputFile      = "input"
-	filesDir       = "files"
 	ScratchDir     = "scratch" // files that are removed with the round
 )
 
@@ -60,11 +56,6 @@ type Dir struct {
 	limits  Limits
 	secrets *secrets.Secrets
 
-	marks marks
-	quick bool // the marks can be trusted, and no data of earlier rounds was put into the directory
-
-	moved string // where RemoveUntil has found the directory, if a program has renamed it
-
 	mu       sync.Mutex
 	seen     state
 	reported map[string]bool // kinds of problems that were reported
@@ -91,7 +82,7 @@ func Create(path string, before Before, owner *Owner, limits Limits, s *secrets.
 		return nil, errors.Join(err, d.Remove())
 	}
 	// "." comes last: until then no other user can enter the directory
-	err = d.giveAway(filesDir, ScratchDir, CheckpointFile, lastErrorFile, afterFile, inputFile, ".")
+	err = d.giveAway(ScratchDir, CheckpointFile, lastErrorFile, afterFile, inputFile, ".")
 	if err != nil {
 		return nil, errors.Join(err, d.Remove())
 	}
@@ -102,10 +93,8 @@ func Create(path string, before Before, owner *Owner, limits Limits, s *secrets.
 // caller must not use the old Dir any more. After an error, the caller must call Remove.
 func (d *Dir) Again(before Before, s *secrets.Secrets) (*Dir, error) {
 	again := &Dir{
-		path: d.path, dir: d.dir, owner: d.owner, limits: d.limits, secrets: s, marks: d.marks,
+		path: d.path, dir: d.dir, owner: d.owner, limits: d.limits, secrets: s,
 	}
-	again.quick = d.marks.ok && time.Since(d.marks.made) > settled && len(before.Checkpoint) == 0 &&
-		before.LastError == "" && before.After == nil && before.Input == nil
 	if err := again.fill(before); err != nil {
 		return again, err
 	}
@@ -122,10 +111,8 @@ func (d *Dir) make() (err error) {
 	if err := os.Mkdir(d.path, 0o700); err != nil {
 		return err
 	}
-	for _, name := range []string{filesDir, ScratchDir} {
-		if err := os.Mkdir(d.in(name), 0o755); err != nil {
-			return err
-		}
+	if err := os.Mkdir(d.in(ScratchDir), 0o755); err != nil {
+		return err
 	}
 	d.dir, err = openDir(unix.AT_FDCWD, d.path, unix.O_NOFOLLOW)
 	return err
@@ -195,32 +182,6 @@ func (d *Dir) Remove() error { return d.RemoveUntil(never) }
 // RemoveUntil is Remove, but it calls the function enough for each entry, and stops with an error when enough returns
 // true. RemoveUntil and Remove may then be called again.
 func (d *Dir) RemoveUntil(enough func() bool) error {
-	if d.moved == "" {
-		d.moved = d.movedTo()
-	}
 	d.dir.Close()
-	paths := []string{d.path}
-	if d.moved != "" {
-		paths = append(paths, d.moved)
-	}
-	var errs []error
-	for _, path := range paths {
-		errs = append(errs, removeAll(path, enough))
-	}
-	return errors.Join(errs...)
-}
-
-// movedTo returns the path of the directory if a program has renamed it, but left it below the directory of all rounds.
-// A program that moved it to another place may want to keep it there.
-func (d *Dir) movedTo() string {
-	info, err := d.dir.info()
-	if err != nil || inPlace(d.path, info) {
-		return ""
-	}
-	rounds, err := filepath.EvalSymlinks(filepath.Dir(d.path))
-	path, err2 := os.Readlink("/proc/self/fd/" + strconv.Itoa(d.dir.fd()))
-	if err != nil || err2 != nil || !strings.HasPrefix(path, rounds+"/") || !inPlace(path, info) {
-		return ""
-	}
-	return path
+	return removeAll(d.path, enough)
 }

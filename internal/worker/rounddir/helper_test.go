@@ -79,7 +79,7 @@ var odd = map[string]struct {
 }{
 	"link":          {func(path string) error { return os.Symlink("/etc/passwd", path) }, "it is a symbolic link"},
 	"link nowhere":  {func(path string) error { return os.Symlink("nowhere", path) }, "it is a symbolic link"},
-	"link to a dir": {func(path string) error { return os.Symlink("files", path) }, "it is a symbolic link"},
+	"link to a dir": {func(path string) error { return os.Symlink("scratch", path) }, "it is a symbolic link"},
 	"pipe":          {func(path string) error { return syscall.Mkfifo(path, 0o666) }, "it is neither a file nor a directory"},
 	"directory":     {func(path string) error { return os.MkdirAll(path+"/x", 0o755) }, "it is a directory"},
 	"socket":        {socket, "it is neither a file nor a directory"},

@@ -86,7 +86,6 @@ func (d *Dir) MoveTo(disk *Dir) error {
 			return err
 		}
 	}
-	disk.quick = disk.quick && len(d.held) == 0
 	disk.seen, disk.reported = d.seen, d.reported
 	return nil
 }

@@ -48,9 +48,6 @@ func (d *Dir) News(final bool) Report {
 	defer d.mu.Unlock()
 	r := Report{from: d.seen, to: d.seen, FirstUpdate: d.seen.updates.lines + 1}
 	r.to.generation++
-	if d.topUnchanged() {
-		return r
-	}
 	d.readProgress(&r)
 	d.readCheckpoint(&r)
 	d.readUpdates(&r, final)

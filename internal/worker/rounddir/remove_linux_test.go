@@ -60,29 +60,6 @@ func TestRemoveAllUnreadable(t *testing.T) {
 	}
 }
 
-func TestKeepUnreadable(t *testing.T) {
-	dir := makeShared(t)
-	asUser(t, func() error {
-		d, err := Create(dir+"/x", Before{}, nil, limits, nil)
-		if err != nil {
-			return err
-		}
-		if err := os.WriteFile(d.in("files/x"), nil, 0o600); err != nil {
-			return err
-		}
-		if err := os.Chmod(d.in("files"), 0); err != nil {
-			return err
-		}
-		found := expect.Result(d.Files()).Value(t)
-		expect.True(t, found, found)
-		if err := d.KeepFiles(directory(t, dir), "kept"); err != nil {
-			return err
-		}
-		return d.Remove()
-	})
-	expect.Len(t, content(t, dir), 3)
-}
-
 // The error names entries that cannot be removed. The other entries are removed.
 func TestRemoveAllFails(t *testing.T) {
 	dir := makeShared(t)
@@ -113,7 +90,7 @@ func TestNewsOfUnreadableFiles(t *testing.T) {
 			}
 		}
 		d.news(t, Report{Problems: []string{"progress: permission denied", "checkpoint: permission denied", "updates: permission denied"}})
-		_, _, err = d.Result()
+		_, err = d.Result()
 		contains(t, err, "result.json: permission denied")
 		if err := os.Chmod(d.Path(), 0); err != nil {
 			return err
@@ -132,43 +109,7 @@ func TestKeepOnAnotherFileSystem(t *testing.T) {
 	if here.device == d.dir.device {
 		t.Skip("temporary files are in /dev/shm, too: there is no other file system")
 	}
-	d.write(t, "files/x", "x")
-	contains(t, d.KeepFiles(here.File, "x"), "cannot keep files/: the target is on another file system than the round's directory: ")
-	found, err := d.Files()
-	expect.True(t, found, "the files are gone", err)
-	expect.NoError(t, err)
-}
-
-// A program may rename its directory. The worker finds it again below the directory of its rounds, also if something else
-// has the old name. What a program moves to another place belongs to the program.
-func TestRemoveMoved(t *testing.T) {
-	for name, c := range map[string]struct {
-		to    string
-		stays bool
-	}{
-		"beside it":          {"../moved", false},
-		"under an old name":  {"../moved (deleted)", false},
-		"in another round's": {"../2-0/files/moved", false},
-		"elsewhere":          {"../../moved", true},
-	} {
-		t.Run(name, func(t *testing.T) {
-			d := expect.Result(Create(filepath.Join(t.TempDir(), "rounds", "1-0"), Before{}, nil, limits, nil)).Value(t)
-			d.write(t, "files/result", "kept")
-			to := filepath.Join(d.Path(), c.to)
-			must(t, os.MkdirAll(filepath.Dir(to), 0o755))
-			must(t, os.Rename(d.Path(), to))
-			must(t, os.Mkdir(d.Path(), 0o755))
-			err := d.RemoveUntil(func() bool { return true })
-			if err == nil {
-				expect.True(t, c.stays, "all was removed at once")
-			}
-			must(t, d.Remove())
-			gone(t, d.Path())
-			if c.stays {
-				expect.Result(os.Stat(filepath.Join(to, "files/result"))).OK(t)
-				return
-			}
-			gone(t, to)
-		})
-	}
+	d.write(t, "scratch/x", "x")
+	contains(t, d.KeepScratch(here.File, "x"), "cannot keep scratch/: the target is on another file system than the round's directory: ")
+	expect.Result(os.Stat(d.in("scratch/x"))).OK(t)
 }

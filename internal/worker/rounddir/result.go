@@ -9,33 +9,22 @@ import (
 	"unicode/utf8"
 )
 
-// Result returns the content of result.json: one JSON value in UTF-8, unchanged except for masked secrets. If the file
-// does not exist, ok is false. An error makes the round fail. It says which part of the file is invalid.
-func (d *Dir) Result() (text string, ok bool, err error) {
-	if d.topUnchanged() {
-		return "", false, nil
-	}
-	b, err := d.readResult()
+// Result returns the content of result.json: one JSON value in UTF-8, unchanged except for masked secrets. It returns ""
+// if the file does not exist. An error makes the round fail. It says which part of the file is invalid.
+func (d *Dir) Result() (text string, err error) {
+	b, err := d.readFile(ResultFile, d.limits.Result)
 	if err == nil && b != nil {
 		err = CheckJSON(b)
 	}
 	if err != nil {
-		return "", false, fmt.Errorf("result.json: %s", d.secrets.Mask(err.Error()))
-	}
-	if b == nil {
-		return "", false, nil
+		return "", fmt.Errorf("result.json: %s", d.secrets.Mask(err.Error()))
 	}
 	text = d.secrets.Mask(string(b))
-	if !json.Valid([]byte(text)) {
-		return "", false, errors.New(
+	if b != nil && !json.Valid([]byte(text)) {
+		return "", errors.New(
 			"result.json: it contains the value of a secret outside of a string, where masking is impossible")
 	}
-	return text, true, nil
-}
-
-// readResult returns the content of result.json, or nil if there is no such file.
-func (d *Dir) readResult() ([]byte, error) {
-	return d.readFile(ResultFile, d.limits.Result)
+	return text, nil
 }
 
 func (d *Dir) readFile(name string, most int64) ([]byte, error) {
@@ -51,9 +40,6 @@ func (d *Dir) readFile(name string, most int64) ([]byte, error) {
 // Opens returns the content of open.jsonl, with masked secrets. If the file does not exist, it returns an empty text.
 // An error makes the round fail.
 func (d *Dir) Opens(most int64) (string, error) {
-	if d.topUnchanged() {
-		return "", nil
-	}
 	b, err := d.readFile(openFile, most)
 	if err == nil && !utf8.Valid(b) {
 		err = fmt.Errorf("it is not UTF-8 (byte %d)", firstInvalid(b))
@@ -66,9 +52,6 @@ func (d *Dir) Opens(most int64) (string, error) {
 
 // Unfit returns why the program cannot run on this host, as the file unfit says, or "" if there is no such file.
 func (d *Dir) Unfit() string {
-	if d.topUnchanged() {
-		return ""
-	}
 	b, err := d.readFile(unfitFile, maxReason)
 	if err != nil {
 		return fmt.Sprintf("%s: %v", unfitFile, err)
