@@ -10,7 +10,6 @@ import (
 	"syscall"
 
 	"github.com/tdf-framework/tdf/internal/blob"
-	"github.com/tdf-framework/tdf/internal/lazy"
 	"github.com/tdf-framework/tdf/internal/rules"
 	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/internal/worker/rounddir"
@@ -68,7 +67,7 @@ func (e *execution) collect(x *roundIO, r *Round, ended Ended, ran error) (rules
 	}
 	failed := result.HasFailed(e.task.FailOn)
 	if failed {
-		result.Reason = x.secrets.Mask(e.remarks(ended, &result))
+		result.Reason = x.secrets.Mask(ended.Reason)
 	}
 	if !failed {
 		err := e.packFiles(x, ended, &result)
@@ -81,25 +80,6 @@ func (e *execution) collect(x *roundIO, r *Round, ended Ended, ran error) (rules
 	}
 	return result, nil
 }
-
-// remarks returns the reason of a failed round, with lines that the worker adds. Package listing knows these lines, so
-// that they hide no error (internal/listing/telling.go).
-func (e *execution) remarks(ended Ended, r *rules.Result) string {
-	text := ended.Reason
-	if ended.directory != "" && noSuchFile().MatchString(r.Error) {
-		text = rules.AppendLine(text, "run.sh ran in "+ended.directory+" on "+e.s.hostname)
-	}
-	if n := len(ended.cores); n > 0 {
-		names := strings.Join(ended.cores[:min(n, namedCores)], ", ")
-		text = rules.AppendLine(text, "run.sh ended with "+r.Exit+"; the worker removed "+names)
-	}
-	return text
-}
-
-const namedCores = 10 // how many memory dumps an error names at most
-
-// noSuchFile matches what programs print about a file that does not exist.
-var noSuchFile = lazy.Regexp(`(?i)no such file or directory|FileNotFound|\bENOENT\b`)
 
 func (e *execution) collectFollowing(x *roundIO, r *Round) error {
 	text, err := x.dir.Opens(task.MaxFollowingBytes)

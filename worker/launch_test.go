@@ -100,34 +100,3 @@ func TestDescriptorsOfTheProcessStay(t *testing.T) {
 	expect.Equal(t, failed, 0, "flags", flags)
 	expect.Equal(t, flags&syscall.FD_CLOEXEC, 0, "flags", flags, failed)
 }
-
-// After a crash, the worker removes the core file, and no other file with such a name.
-func TestCoreFilesAreRemoved(t *testing.T) {
-	w := newWorld(t)
-	const dump = `printf '\177ELF\2\1\1\0\0\0\0\0\0\0\0\0\4\0'`
-	w.script("p", "#!/bin/sh\n"+dump+` >core; `+dump+` >core.$$; echo text >core.txt; kill -SEGV $$`)
-	id := w.open("")
-	w.runOnce(w.worker())
-	expect.Equal(t, w.task(id).Current().Exit, "signal: segmentation fault")
-	left, _ := filepath.Glob(w.path("p", "core*"))
-	expect.MustLen(t, left, 1)
-	expect.Equal(t, filepath.Base(left[0]), "core.txt")
-	w.logged("removed a core file of the program")
-	expect.Contains(t, w.task(id).Current().Error, "run.sh ended with signal: segmentation fault; the worker removed core, core.")
-}
-
-// The error of a round that misses a file says where its program ran.
-func TestMissingFileNamesTheDirectory(t *testing.T) {
-	w := newWorld(t)
-	host := expect.Result(os.Hostname()).Value(t)
-	ran := "run.sh ran in " + w.path("p") + " on " + host
-	for input, want := range map[string]string{
-		"cat data/x.csv": "data/x.csv: No such file or directory\n" + ran,
-		"echo bad >&2":   "bad\n",
-	} {
-		w.script("p", "#!/bin/sh\nLC_ALL=C "+input)
-		id := w.open("")
-		w.runOnce(w.worker())
-		expect.True(t, strings.HasSuffix(w.task(id).Current().Error, want), w.task(id).Current().Error, want)
-	}
-}

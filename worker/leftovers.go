@@ -167,6 +167,10 @@ func isAbandoned(dir string) bool {
 	return len(locks) > 0
 }
 
+func escapeGlob(path string) string {
+	return strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`).Replace(path)
+}
+
 // lockOfGone takes the lock of a process that is gone. It returns nil if the process may still run: if it holds the
 // lock, or if there is no lock of this user.
 func lockOfGone(path string) (*os.File, error) {

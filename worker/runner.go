@@ -43,9 +43,7 @@ type Ended struct {
 	// Permanent says that a failure of this round is final: the task fails, even if max_fails allows more rounds.
 	Permanent bool
 
-	directory string          // where run.sh ran
 	unchanged map[string]bool // files of the program in the round's own directory that the round has not changed
-	cores     []string        // names of its memory dumps, which were removed
 }
 
 // A direct is a Preparer for a Runner that needs no preparation.

@@ -183,7 +183,6 @@ func (l launch) Run(ctx context.Context, r *Round) (Ended, error) {
 	if err != nil {
 		return Ended{}, err
 	}
-	began := time.Now()
 	p, err := start(ctx, l.dir, process.Command{
 		Slot: r.Slot, Args: r.Args, Env: append(r.execution.environment(dir), l.host.UserEnv(r.Slot)...),
 		Stdout: r.Stdout.(*os.File), Stderr: r.Stderr.(*os.File), Mark: dirVariable + dir,
@@ -195,16 +194,11 @@ func (l launch) Run(ctx context.Context, r *Round) (Ended, error) {
 	r.ReportPID(p.PID())
 	cause := l.await(ctx, r, p)
 	cost := p.Ended()
-	var cores []string
-	if !l.command { // the directory may be the user's
-		cores = removeCores(r, l.dir, cost.Exit, began.Add(-coreSlack))
-	}
 	if cost.Lingered > 0 && cause == nil {
 		r.Log.Debug("ended processes that run.sh had left running", "processes", cost.Lingered)
 	}
 	ended := Ended{
 		Exit: cost.Exit, Reason: cost.OutOfMemory, Elapsed: cost.Ran, CPU: cost.CPU, MaxRSS: cost.MaxRSS,
-		directory: l.dir, cores: cores,
 	}
 	if own != nil && cause == nil {
 		ended.unchanged, cause = own.Unchanged()

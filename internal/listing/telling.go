@@ -31,12 +31,7 @@ func chosenLine(rule, text string) string {
 		return clean(first)
 	case task.ByLastLine:
 		text = strings.TrimRightFunc(text[max(0, len(text)-endsLooked):], unicode.IsSpace)
-		i := strings.LastIndexByte(text, '\n')
-		for i >= 0 && isRemark().MatchString(text[i+1:]) {
-			text = strings.TrimRightFunc(text[:i], unicode.IsSpace)
-			i = strings.LastIndexByte(text, '\n')
-		}
-		return clean(text[i+1:])
+		return clean(text[strings.LastIndexByte(text, '\n')+1:])
 	}
 	found := compiled(rule).FindStringSubmatch(text[max(0, len(text)-endsLooked):])
 	if found == nil {
@@ -134,11 +129,6 @@ func lastLines(text string) []string {
 	return all
 }
 
-// workerRemarks matches the lines that a worker adds below the error of a program (worker/collect.go).
-const workerRemarks = `run\.sh ran in .* on .*|run\.sh ended with .*; the worker removed .*`
-
-var isRemark = lazy.Regexp(`^(?:` + workerRemarks + `)$`)
-
 // isBoilerplate matches lines that a runtime or a tool prints below the cause, whatever the cause is.
 var isBoilerplate = lazy.Regexp(`^(?:` + strings.Join([]string{
 	`[\pP\pS ]+`,                     // banners, closing brackets
@@ -154,10 +144,9 @@ var isBoilerplate = lazy.Regexp(`^(?:` + strings.Join([]string{
 	`Compile with .TORCH_USE_CUDA_DSA. .*|For debugging consider passing CUDA_LAUNCH_BLOCKING=1.*`,
 	`CUDA kernel errors might be asynchronously reported .*`,
 	`\[[A-Z][a-z]+ [A-Z][a-z]+ +\d+ [\d:]+ \d+\]`, // Snakemake
-	workerRemarks,
-	`make(?:\[\d+\])?: .*|ninja: .*`,    // what failed is above
-	`srun: .*|slurmstepd: .*`,           // Slurm
-	`.*: line \d+: +\d+ [A-Z][a-z ]+.*`, // a shell, about a program that a signal ended
+	`make(?:\[\d+\])?: .*|ninja: .*`,              // what failed is above
+	`srun: .*|slurmstepd: .*`,                     // Slurm
+	`.*: line \d+: +\d+ [A-Z][a-z ]+.*`,           // a shell, about a program that a signal ended
 	`(?:Aborted|Segmentation fault|Killed|Terminated)(?: \(core dumped\))?`,
 }, "|") + `)$`)
 
