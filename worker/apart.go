@@ -6,10 +6,9 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 )
 
-// A Runner or Preparer in this process is code that the worker cannot end. It runs in a goroutine of its own. So it
+// A Runner in this process is code that the worker cannot end. It runs in a goroutine of its own. So it
 // does not keep the slot for ever, even if it never returns or ends its goroutine.
 
 var (
@@ -42,48 +41,6 @@ func callApart[T any](leave <-chan struct{}, f func() (T, error)) (T, error) {
 	default:
 		var none T
 		return none, errLeft
-	}
-}
-
-// prepare calls the Preparer. A fetch has a limit of its own; the preparation in this process ends with the limit of
-// HoldTimeout.
-func (e *execution) prepare(ctx context.Context, r *Round) (Runner, error) {
-	switch e.s.preparer.(type) {
-	case handlers, direct: // these return at once
-		return e.s.preparer.Prepare(ctx, r)
-	}
-	if !e.s.inProcess() {
-		return e.s.preparer.Prepare(ctx, r)
-	}
-	preparing, end := context.WithCancelCause(ctx)
-	defer end(nil)
-	e.limitPreparation = e.newLimit(preparing, end)
-	runner, err := callApart(e.s.leaving.Done(), func() (Runner, error) {
-		runner, err := e.s.preparer.Prepare(preparing, r)
-		return runner, bounded(err)
-	})
-	switch {
-	case err == errLeft:
-		e.s.leave(e)
-	case ctx.Err() == nil && preparing.Err() != nil && errors.Is(err, preparing.Err()):
-		err = context.Cause(preparing)
-	}
-	return runner, err
-}
-
-// newLimit returns a function that limits the rest of the preparation. Each call replaces the limit of the call before.
-func (e *execution) newLimit(preparing context.Context, end context.CancelCauseFunc) func(time.Duration) {
-	forget := func() {}
-	return func(limit time.Duration) {
-		forget()
-		waiting, stop := context.WithCancel(preparing)
-		forget = stop
-		over := e.s.after(limit)
-		go func() {
-			if wait(waiting, over) {
-				end(fmt.Errorf("the preparation took longer than %v", limit))
-			}
-		}()
 	}
 }
 

@@ -44,11 +44,9 @@ type execution struct {
 	end     context.CancelCauseFunc // ends ctx
 	began   time.Time               // when the program began
 	secrets *secrets.Secrets        // the program's secrets; nil if there are none
-	held    bool                    // HoldTimeout has stopped the task's timeout
+	held    bool                    // holdTimeout has stopped the task's timeout
 	shares  bool                    // the round shares its program's directory, because the program is too large
 	dropped bool                    // Redis has not accepted a report of the round
-
-	limitPreparation func(time.Duration) // called by HoldTimeout; nil if the preparation has another limit
 
 	mu           sync.Mutex
 	roundIO      *roundIO // nil unless the round runs
@@ -125,7 +123,7 @@ func (e *execution) attempt(ctx context.Context) (rules.Result, error) {
 	}
 	e.sound = true
 	r := e.newRound(args, data)
-	runner, err := e.prepare(ctx, r)
+	runner, err := e.s.preparer.Prepare(ctx, r)
 	if err != nil {
 		return rules.Result{}, err
 	}

@@ -206,57 +206,18 @@ func TestMarkedErrors(t *testing.T) {
 	expect.Fails(t, Later(0, nil), "", "marking a nil error: want nil from Permanent and Unfit, and an error from Later")
 }
 
-// A preparer is a Preparer that calls a function. The function returns the Runner of the round.
-type preparer func(ctx context.Context, r *Round) (Runner, error)
-
-func (f preparer) Prepare(ctx context.Context, r *Round) (Runner, error) { return f(ctx, r) }
-
-func (preparer) Run(context.Context, *Round) (Ended, error) { panic("run without the prepared Runner") }
-
-func TestPreparer(t *testing.T) {
+// A Runner says what its round has cost, and which process runs it.
+func TestWhatARoundHasCost(t *testing.T) {
 	w := newWorld(t)
 	id := w.open("", timeout)
-	worker := w.worker(WithRunner(preparer(func(ctx context.Context, r *Round) (Runner, error) {
-		if r.Program == "unfit" {
-			return nil, Unfit(errors.New("no licence here"))
-		}
-		r.ProgramSHA256 = strings.Repeat("0", 64)
-		return goRunner(func(_ context.Context, r *Round) (Ended, error) {
-			r.ReportPID(7)
-			return Ended{Exit: "0", CPU: time.Minute, Elapsed: 2 * time.Minute, MaxRSS: 1 << 20}, nil
-		}), r.HoldTimeout(ctx, time.Minute)
-	})))
-	w.runOnce(worker)
+	w.runOnce(w.running(func(_ context.Context, r *Round) (Ended, error) {
+		r.ReportPID(7)
+		return Ended{Exit: "0", CPU: time.Minute, Elapsed: 2 * time.Minute, MaxRSS: 1 << 20}, nil
+	}))
 	r := w.finished(id).Current()
-	expect.Equal(t, r.ProgramSHA256, strings.Repeat("0", 64))
-	expect.NotEqual(t, r.Started, 0)
 	expect.Equal(t, r.CPUSeconds, 60)
 	expect.Equal(t, r.Seconds, 120)
 	expect.Equal(t, r.MaxRSS, 1<<20)
-	id = w.open("", forHandler("unfit"))
-	w.runOnce(worker)
-	got := w.task(id)
-	expect.Equal(t, got.State, tdf.Open)
-	expect.Equal(t, got.UnfitHosts, 1)
-}
-
-// A Preparer cannot hold the timeout for longer than its limit, even if the task has no timeout.
-func TestHoldTimeoutEndsWithItsLimit(t *testing.T) {
-	w := newWorld(t)
-	id := w.open("")
-	held, timers := make(chan error, 1), w.timers.hold()
-	worker := w.worker(WithRunner(preparer(func(ctx context.Context, r *Round) (Runner, error) {
-		held <- r.HoldTimeout(ctx, 7*time.Minute)
-		<-ctx.Done()
-		return nil, ctx.Err()
-	})))
-	wait := w.background(t.Context(), worker)
-	must(t, <-held)
-	timers.fire(t, 7*time.Minute)
-	wait()
-	got := w.finished(id)
-	expect.Equal(t, got.State, tdf.Failed)
-	expect.Contains(t, got.LastError(), "the preparation took longer than 7m0s")
 }
 
 // The worker cannot store the output of a handler, and the handler ignores the error. Its round does not succeed with a part of
@@ -305,16 +266,6 @@ func TestStateErrorOfAHandler(t *testing.T) {
 			w.updated(id, "0-1 seen")
 		})
 	}
-}
-
-// The error of a Preparer may also be a StateError about another task. The round then fails with this error.
-func TestStateErrorOfAPreparer(t *testing.T) {
-	w := newWorld(t)
-	id := w.open("")
-	w.runOnce(w.worker(WithRunner(preparer(func(context.Context, *Round) (Runner, error) { return nil, errOther }))))
-	got := w.finished(id)
-	expect.Equal(t, got.State, tdf.Failed)
-	expect.Contains(t, got.LastError(), errOther.Error())
 }
 
 // Use wraps the handlers of all programs, the first function outermost.

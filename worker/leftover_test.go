@@ -113,31 +113,6 @@ func TestStopDoesNotWaitForAHandler(t *testing.T) {
 	}
 }
 
-// A Preparer may also ignore its context. The worker releases its task all the same, and Run returns an error.
-func TestStopDoesNotWaitForAPreparer(t *testing.T) {
-	w := newWorld(t)
-	id := w.open("", forHandler("p"))
-	begun, timers := make(chan *Round, 1), w.timers.hold()
-	end := make(chan struct{})
-	defer close(end)
-	worker := w.worker(WithRunner(preparer(func(_ context.Context, r *Round) (Runner, error) {
-		begun <- r
-		<-end
-		return nil, nil
-	})))
-	ctx, stop := context.WithCancel(t.Context())
-	done := make(chan error, 1)
-	go func() { done <- worker.Run(ctx) }()
-	<-begun
-	stop()
-	timers.fire(t, w.cfg.Grace)
-	timers.fire(t, worker.leaveBound)
-	expect.Fails(t, <-done, "", "Run returned no error")
-	got := w.task(id)
-	expect.Equal(t, got.State, tdf.Open)
-	expect.Equal(t, got.Releases, 1)
-}
-
 // A handler may end its goroutine, as t.FailNow does. The round fails, and its slot becomes free.
 func TestHandlerThatEndsItsGoroutine(t *testing.T) {
 	w := newWorld(t)

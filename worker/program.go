@@ -33,7 +33,7 @@ func (s *script) Prepare(ctx context.Context, r *Round) (Runner, error) {
 	}
 	p, ready, err := fetcher.Ready(r.Program, r.Source)
 	if !ready && err == nil {
-		if err := r.HoldTimeout(ctx, s.w.cfg.FetchTimeout); err != nil {
+		if err := r.holdTimeout(ctx, s.w.cfg.FetchTimeout); err != nil {
 			return nil, err
 		}
 		defer s.host.Hold()()
@@ -65,7 +65,7 @@ func (e *execution) programName() string {
 	return e.task.Program
 }
 
-// begin starts the task's timeout, which HoldTimeout had stopped.
+// begin starts the task's timeout, which holdTimeout had stopped.
 func (e *execution) begin(ctx context.Context) error {
 	r := e.renewal()
 	r.Begun, r.Limit = true, e.task.Timeout

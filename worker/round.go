@@ -45,7 +45,7 @@ type Round struct {
 	Stderr io.Writer // for the round's error output
 	Log    *slog.Logger
 
-	// ProgramSHA256 is the checksum of the fetched program. A [Preparer] sets it. "" means that nothing was fetched.
+	// ProgramSHA256 is the checksum of the fetched program. "" means that nothing was fetched.
 	ProgramSHA256 string
 
 	execution *execution // nil in tests without a worker
@@ -170,14 +170,10 @@ func (r *Round) addUpdate(line string) error {
 	return r.files.write(func(d *rounddir.Dir) error { return d.Append(rounddir.UpdatesFile, line) })
 }
 
-// HoldTimeout stops the task's timeout until Prepare returns, for at most limit. Then the context of Prepare ends. It
-// is for a [Preparer] whose work may take long. Over HTTP, the timeout goes on (docs/remote-workers.md). If HoldTimeout
-// returns an error, Prepare must return that error, because the round must not run.
-func (r *Round) HoldTimeout(ctx context.Context, limit time.Duration) error {
+// holdTimeout stops the task's timeout until Prepare returns, for at most limit. Over HTTP, the timeout goes on
+// (docs/remote-workers.md). After an error, the round must not run.
+func (r *Round) holdTimeout(ctx context.Context, limit time.Duration) error {
 	e := r.execution
-	if e == nil {
-		return nil // a test calls Prepare without a worker
-	}
 	if err := context.Cause(e.ctx); err != nil {
 		return err
 	}
@@ -185,9 +181,6 @@ func (r *Round) HoldTimeout(ctx context.Context, limit time.Duration) error {
 	renewal.Limit = task.For(limit) + e.task.Timeout
 	now, err := e.renewOne(ctx, renewal)
 	e.held = err == nil && now > 0 // over HTTP, the timeout goes on, and there is no time
-	if err == nil && e.limitPreparation != nil {
-		e.limitPreparation(limit)
-	}
 	return err
 }
 

@@ -20,12 +20,11 @@ type Runner interface {
 	Run(ctx context.Context, r *Round) (Ended, error)
 }
 
-// A Preparer prepares each round before the round's directory is made. Its Prepare can also delay the task's timeout
-// ([Round.HoldTimeout]). A [Runner] for [WithRunner] may also be a Preparer.
-type Preparer interface {
+// A preparer prepares each round before the round's directory is made. Its Prepare can also delay the task's timeout
+// (holdTimeout).
+type preparer interface {
 	// Prepare returns the Runner of this one round. The Round has no directory, Stdout, Stderr, Checkpoint, LastError
-	// and Deadline yet. If Prepare returns an error, the round fails as "could not be run", unless the error is [Later]
-	// or [Unfit]. A panic ends the process.
+	// and Deadline yet. If Prepare returns an error, the round fails as "could not be run", unless the error is [Unfit].
 	Prepare(ctx context.Context, r *Round) (Runner, error)
 }
 
@@ -46,21 +45,18 @@ type Ended struct {
 	unchanged map[string]bool // files of the program in the round's own directory that the round has not changed
 }
 
-// A direct is a Preparer for a Runner that needs no preparation.
+// A direct is a preparer for a Runner that needs no preparation.
 type direct struct{ Runner }
 
 func (d direct) Prepare(context.Context, *Round) (Runner, error) { return d.Runner, nil }
 
-// inProcessPreparer returns the Preparer of a worker whose rounds run in this process, or nil.
-func (o *options) inProcessPreparer() Preparer {
+// inProcessPreparer returns the preparer of a worker whose rounds run in this process, or nil.
+func (o *options) inProcessPreparer() preparer {
 	switch {
 	case !o.inProcess():
 		return nil
 	case len(o.handlers) > 0:
 		return o.handlers
-	}
-	if p, ok := o.runner.(Preparer); ok {
-		return p
 	}
 	return direct{o.runner}
 }

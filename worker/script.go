@@ -22,7 +22,7 @@ import (
 	"github.com/tdf-framework/tdf/internal/worker/safepath"
 )
 
-// A script is the Preparer that fetches programs, and runs their run.sh in processes of their own
+// A script is the preparer that fetches programs, and runs their run.sh in processes of their own
 // (docs/programs.md, "How a program is run").
 type script struct {
 	w       *Worker

@@ -88,7 +88,7 @@ func (d *slotDirs) directory(ctx context.Context, r *Round, f *fetch.Fetcher, p 
 			return p.Dir, err
 		}
 		d.warnOfChange(r, changed)
-		if err := r.HoldTimeout(ctx, d.w.cfg.FetchTimeout); err != nil {
+		if err := r.holdTimeout(ctx, d.w.cfg.FetchTimeout); err != nil {
 			return "", err
 		}
 		if p, err = f.Again(ctx, r.Program, r.Source); err != nil {
@@ -149,7 +149,7 @@ func (d *slotDirs) copy(ctx context.Context, r *Round, s *slotDir, f *fetch.Fetc
 			return c.Dir, err
 		}
 	}
-	if err := r.HoldTimeout(ctx, d.w.cfg.FetchTimeout); err != nil {
+	if err := r.holdTimeout(ctx, d.w.cfg.FetchTimeout); err != nil {
 		return "", err
 	}
 	c, err := f.Copy(ctx, r.Program, r.Source, d.options(s))

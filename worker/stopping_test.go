@@ -137,7 +137,7 @@ var stopTests = map[string][]func(*testing.T){
 	"SIGTERM for all processes":                  {TestSIGTERMForAllProcesses},
 	"`--idle-timeout`":                           {TestIdleTimeout},
 	"a lease runs out, with `on_lease_lost=end`": {TestAProgramEndsWithItsLease, TestALateClaimThatIsNotRenewed},
-	"a handler ignores its context":              {TestStopDoesNotWaitForAHandler, TestStopDoesNotWaitForAPreparer},
+	"a handler ignores its context":              {TestStopDoesNotWaitForAHandler},
 	"a full disk, with `tdf run`":                {TestEndOnFullDisk},
 }
 

@@ -45,7 +45,7 @@ type Worker struct {
 
 	mostAtOnce int // how many rounds may run at once, if the worker offers resources
 
-	preparer Preparer  // nil unless the worker runs
+	preparer preparer  // nil unless the worker runs
 	slotDirs *slotDirs // nil unless the worker runs programs in processes of their own
 }
 
