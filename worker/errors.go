@@ -17,7 +17,7 @@ func Permanent(err error) error {
 	if err == nil {
 		return nil
 	}
-	return &PermanentError{err}
+	return &PermanentError{marked{err}}
 }
 
 // Later returns an error with which a [Handler] or [Runner] puts its task off. The worker releases the task. After d,
@@ -39,23 +39,28 @@ func Unfit(err error) error {
 	if err == nil {
 		return nil
 	}
-	err = bounded(err)
 	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
 		err = fmt.Errorf("the worker's disk is full: %w", err)
 	}
-	return &UnfitError{err}
+	return &UnfitError{marked{err}}
 }
 
-// A PermanentError is an error that [Permanent] has marked.
-type PermanentError struct{ Err error }
+// A marked error has the text and the code of the error that was marked.
+type marked struct{ Err error }
 
-func (e *PermanentError) Error() string { return e.Err.Error() }
+func (e *marked) Error() string { return e.Err.Error() }
 
 // Code returns the error's code (docs/manager.md, "Codes of errors").
-func (e *PermanentError) Code() tdf.Code { return tdf.CodeOf(e.Err) }
+func (e *marked) Code() tdf.Code { return tdf.CodeOf(e.Err) }
 
 // Unwrap returns the error that was marked.
-func (e *PermanentError) Unwrap() error { return e.Err }
+func (e *marked) Unwrap() error { return e.Err }
+
+// A PermanentError is an error that [Permanent] has marked.
+type PermanentError struct{ marked }
+
+// An UnfitError is an error that [Unfit] has marked.
+type UnfitError struct{ marked }
 
 // A LaterError is the error that [Later] returns.
 type LaterError struct {
@@ -71,52 +76,6 @@ func (*LaterError) Code() tdf.Code { return tdf.CodeUnavailable }
 // Unwrap returns the reason for the delay.
 func (e *LaterError) Unwrap() error { return e.Err }
 
-// An UnfitError is an error that [Unfit] has marked.
-type UnfitError struct{ Err error }
-
-func (e *UnfitError) Error() string { return e.Err.Error() }
-
-// Code returns the error's code (docs/manager.md, "Codes of errors").
-func (e *UnfitError) Code() tdf.Code { return tdf.CodeOf(e.Err) }
-
-// Unwrap returns the error that was marked.
-func (e *UnfitError) Unwrap() error { return e.Err }
-
-// maxWrapped is the largest number of errors that an error of a handler may wrap.
-const maxWrapped = 1000
-
-// bounded returns err. If err wraps too many errors, perhaps without an end, bounded returns an error with the same
-// text that wraps none, because errors.Is and errors.As would search it for ever.
-func bounded(err error) error {
-	left := maxWrapped
-	countWrapped(err, &left)
-	if left < 0 {
-		return errors.New(err.Error())
-	}
-	return err
-}
-
-// countWrapped subtracts the number of errors in the tree of err from left. It stops when left is negative.
-func countWrapped(err error, left *int) {
-	for err != nil {
-		*left--
-		if *left < 0 {
-			return
-		}
-		switch x := err.(type) {
-		case interface{ Unwrap() error }:
-			err = x.Unwrap()
-		case interface{ Unwrap() []error }:
-			for _, one := range x.Unwrap() {
-				countWrapped(one, left)
-			}
-			return
-		default:
-			return
-		}
-	}
-}
-
 func isPermanent(err error) bool { return errors.As(err, new(*PermanentError)) }
 
 func isLater(err error) bool { return err != nil && errors.As(err, new(*LaterError)) }
@@ -127,7 +86,7 @@ func isUnfit(err error) bool { return errors.As(err, new(*UnfitError)) }
 func unfitFetch(err error) error {
 	var failed *fetch.Error
 	if errors.As(err, &failed) && failed.Local() {
-		return &UnfitError{err}
+		return &UnfitError{marked{err}}
 	}
 	return err
 }

@@ -124,35 +124,3 @@ func TestARefusedResultHoldsUpNoOther(t *testing.T) {
 	expect.Equal(t, w.executed(bad).LastOutput(), "result\n", "the output of the refused task")
 	stop()
 }
-
-// An endless error wraps itself.
-type endless struct{ both bool }
-
-func (e endless) Error() string { return "endless" }
-
-func (e endless) Unwrap() []error {
-	if e.both {
-		return []error{e, e}
-	}
-	return []error{e}
-}
-
-// A handler's error that wraps errors without an end makes the round fail. It holds the slot no longer than others.
-func TestAnEndlessError(t *testing.T) {
-	for _, both := range []bool{false, true} {
-		w := newWorld(t)
-		id := w.open("")
-		w.runOnce(w.running(func(context.Context, *Round) (Ended, error) {
-			return Ended{}, Unfit(fmt.Errorf("no: %w", endless{both}))
-		}))
-		got := w.task(id)
-		expect.Equal(t, got.State, tdf.Open)
-		expect.Equal(t, got.Releases, 1)
-		w = newWorld(t) // the first task waits for a while
-		id = w.open("")
-		w.runOnce(w.running(func(context.Context, *Round) (Ended, error) { return Ended{}, endless{both} }))
-		if got := w.task(id); got.State != tdf.Failed || got.LastError() != "endless" {
-			t.Errorf("the task is %s: %s", got.State, got.LastError())
-		}
-	}
-}

@@ -73,7 +73,6 @@ func runInProcess(ctx context.Context, runner Runner, r *Round, mask func(string
 		}
 	}()
 	ended, err = runner.Run(ctx, r)
-	err = bounded(err)
 	switch {
 	case err == nil:
 		ended.Exit = cmp.Or(ended.Exit, "0")
