@@ -3,7 +3,6 @@ package worker
 import (
 	"context"
 	"errors"
-	"slices"
 	"strings"
 
 	"github.com/tdf-framework/tdf/internal/broker"
@@ -98,16 +97,7 @@ func (e *execution) executed(ctx context.Context) {
 	default:
 		e.s.failures.failed(e.task.Program, r.Subject()+" ended with "+r.Exit+lastError(r.Error))
 	}
-	e.log.Info("executed", slices.Concat([]any{"exit", r.Exit}, e.directoryAttr(), []any{"seconds", r.Seconds})...)
-}
-
-// directoryAttr says in the log that other rounds may have used the program's directory at the same time, although
-// the program did not ask for that.
-func (e *execution) directoryAttr() []any {
-	if !e.shares {
-		return nil
-	}
-	return []any{"directory", "shared"}
+	e.log.Info("executed", "exit", r.Exit, "seconds", r.Seconds)
 }
 
 // lastError returns the last line of stderr, or an empty text if stderr is empty.

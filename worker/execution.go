@@ -45,7 +45,6 @@ type execution struct {
 	began   time.Time               // when the program began
 	secrets *secrets.Secrets        // the program's secrets; nil if there are none
 	held    bool                    // holdTimeout has stopped the task's timeout
-	shares  bool                    // the round shares its program's directory, because the program is too large
 	dropped bool                    // Redis has not accepted a report of the round
 
 	mu           sync.Mutex

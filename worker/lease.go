@@ -12,27 +12,11 @@ import (
 	"github.com/tdf-framework/tdf/redisstate/conn"
 )
 
-// Once a task's end_before has passed, the worker asks once per expiryPause whether the server has expired the task.
-// It waits for expirySlack before it asks the first time, so that the server has time to expire the task.
-const (
-	expiryPause = time.Second
-	expirySlack = 20 * time.Millisecond
-)
-
 // keepLeases renews the leases of all executions until ctx ends. That includes executions that have ended, until Redis
 // has accepted their results. The renewals contain no reports, since a large report on a slow link may take longer than
 // a lease.
 func (s *supervisor) keepLeases(ctx context.Context) {
-	last := time.Now()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-s.renewed:
-			continue // there are new executions
-		case <-s.after(s.nextRenewal(last, time.Now())):
-		}
-		last = time.Now()
+	for wait(ctx, s.after(s.heartbeatPause())) {
 		if s.nameLost.Load() != nil {
 			continue // the tasks belong to the worker that has the name now
 		}
@@ -40,29 +24,6 @@ func (s *supervisor) keepLeases(ctx context.Context) {
 			s.log.Warn("the leases could not be renewed, trying again", "error", err)
 		}
 	}
-}
-
-// nextRenewal returns how long to wait before the next renewal: until a third of the lease has passed since the last
-// renewal. The wait is shorter if a task may expire before that.
-func (s *supervisor) nextRenewal(last, at time.Time) time.Duration {
-	next := last.Add(s.heartbeatPause()).Sub(at)
-	for _, e := range s.executions() {
-		next = min(next, e.nextRenewal(last, at))
-	}
-	return next
-}
-
-func (e *execution) nextRenewal(last, at time.Time) time.Duration {
-	next := last.Add(e.s.heartbeatPause()).Sub(at)
-	if e.task.EndBefore == task.Never {
-		return next
-	}
-	c := e.clock.Load()
-	left := e.task.EndBefore.Sub(c.redis) - task.For(at.Sub(c.local))
-	if left < 0 {
-		return min(next, last.Add(expiryPause).Sub(at))
-	}
-	return min(next, (left + task.For(expirySlack)).Std())
 }
 
 // renewLeases renews the leases of executions, without reports. It ends executions whose tasks are lost.

@@ -4,13 +4,11 @@ import (
 	"context"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/broker"
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/redistest"
-	"github.com/tdf-framework/tdf/internal/rules"
 	"github.com/tdf-framework/tdf/internal/task"
 )
 
@@ -43,28 +41,6 @@ func TestALostTaskIsDropped(t *testing.T) {
 	}
 }
 
-// If a program still runs at end_before, the worker ends it at that time, even before the next renewal is due.
-func TestEndBeforeEndsTheProgram(t *testing.T) {
-	w := newWorld(t)
-	w.script("p", waiting)
-	p := w.pipe()
-	now, err := w.store.Now(t.Context())
-	must(t, err)
-	id := w.open(p.path, func(d *task.Properties) { d.EndBefore = now.Add(10_000) })
-	s, end := w.supervisor(w.worker())
-	_, err = s.claimNow(1)
-	must(t, err)
-	p.begun()
-	m, err := rules.Expire(w.task(id)) // as the server does at end_before
-	must(t, err)
-	must(t, w.applied(m))
-	s.executions()[0].clock.Store(&reading{now.Add(10_000), time.Now()})
-	s.renewed.give() // lets the worker look at its clock
-	p.ended()
-	end()
-	w.logged("is expired in round 0")
-}
-
 func TestTheLeaseIsRenewed(t *testing.T) {
 	w := newWorld(t)
 	w.script("p", waiting)
@@ -81,30 +57,6 @@ func TestTheLeaseIsRenewed(t *testing.T) {
 	worker.StopNow()
 	stop()
 	wait()
-}
-
-func TestNextRenewal(t *testing.T) {
-	local, slack := time.Now(), task.For(expirySlack)
-	for name, c := range map[string]struct {
-		endBefore task.Time
-		after     task.Seconds
-		want      task.Seconds
-	}{
-		"never":          {task.Never, 0, 10},
-		"far":            {1100, 0, 10},
-		"in 975 years":   {1000 + 975*365*24*3600, 0, 10}, // longer than the longest Duration
-		"soon":           {1004, 0, 4 + slack},
-		"soon, later":    {1100, 99, 1 + slack},
-		"over":           {1004, 5, task.For(expiryPause)},
-		"ended long ago": {1004, 3600, task.For(expiryPause)},
-	} {
-		w := &Worker{}
-		w.cfg.Lease = time.Minute / 2
-		e := &execution{s: supervisorOf(w), task: &task.Task{Properties: task.Properties{EndBefore: c.endBefore}}}
-		e.clock.Store(&reading{1000, local})
-		at := local.Add(c.after.Std())
-		expect.Equal(t, e.nextRenewal(at, at), c.want.Std(), name)
-	}
 }
 
 // The timeout counts from the start of the program, not from the start of the fetch.

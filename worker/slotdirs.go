@@ -155,7 +155,6 @@ func (d *slotDirs) copy(ctx context.Context, r *Round, s *slotDir, f *fetch.Fetc
 	c, err := f.Copy(ctx, r.Program, r.Source, d.options(s))
 	if errors.Is(err, fetch.ErrTooLarge) {
 		d.share(r, err)
-		r.execution.shares = true
 		return p.Dir, nil
 	}
 	if err != nil {
@@ -191,8 +190,7 @@ func asksToShare(dir string) bool {
 func (d *slotDirs) isTooLarge(r *Round) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	r.execution.shares = d.shared[r.execution.programName()]
-	return r.execution.shares
+	return d.shared[r.execution.programName()]
 }
 
 // share lets the rounds of a program share its directory, because it cannot be copied.

@@ -150,7 +150,6 @@ func TestSharedDirectory(t *testing.T) {
 			expect.MustLen(t, remarks, 1)
 			expect.Equal(t, remarks[0].Why, c.remark)
 			w.logged(`msg="rounds of a program share its directory`)
-			w.logged("exit=0 directory=shared")
 		})
 	}
 }

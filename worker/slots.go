@@ -38,7 +38,6 @@ func (s *supervisor) start(a call) {
 	}
 	s.endLoan(a.lent)
 	if len(a.tasks.Claims) > 0 {
-		s.renewed.give()
 		s.claimed.give()
 	}
 }

@@ -46,7 +46,7 @@ type supervisor struct {
 
 	outputs []*record.Slot // the output files of the slots
 
-	claimed, renewed    signal
+	claimed             signal
 	reportingLive       chan struct{} // a lock, so that only one call at a time reports running rounds
 	work, loops, pauses sync.WaitGroup
 
@@ -96,7 +96,7 @@ func newSupervisor(w *Worker) *supervisor {
 		Worker: w, held: map[*execution]bool{}, reportingLive: make(chan struct{}, 1),
 		tasks: make(chan *execution, mostInStock), ended: make(chan *execution, mostInStock),
 		stock: stock{short: shortRun, most: prefetchedFor, began: map[int]time.Time{}},
-		freed: make(signal, 1), claimed: make(signal, 1), renewed: make(signal, 1), noClaims: make(chan struct{}),
+		freed: make(signal, 1), claimed: make(signal, 1), noClaims: make(chan struct{}),
 	}
 }
 
