@@ -82,7 +82,7 @@ until spent(1) or rounds == 1000
 return rounds
 `
 	r := newStore(t).Conn.Redis
-	source := string(expect.Result(lua.Files.ReadFile("prelude.lua")).Value(t)) + loop
+	source := strings.TrimSuffix(lua.Learn.Source(), string(expect.Result(lua.Files.ReadFile("learn.lua")).Value(t))) + loop
 	rounds := expect.Result(r.Eval(t.Context(), source, nil).Int()).Value(t)
 	expect.Compare(t, rounds, "<", 1000)
 	counted := strings.NewReplacer("0x70200", "0", "rawget(_G, 'os')", "nil").Replace(source)

@@ -109,7 +109,7 @@ func (s *Store) openPlain(
 type openCall struct {
 	on          Condition
 	definitions []task.Properties
-	encode      func(e *conn.Args) // adds the arguments after the largest number of tasks
+	encode      func(e *conn.Args) // adds the arguments from the name of the caller on
 }
 
 // openCall returns a call for the first definitions: as many as fit into one call.
@@ -120,10 +120,8 @@ func (s *Store) openCall(who string, on Condition, definitions []task.Properties
 	definitions = definitions[:OpenBatch(definitions)]
 	return openCall{on: on, definitions: definitions, encode: func(e *conn.Args) {
 		e.All = slices.Grow(e.All, 50+8*len(definitions))
-		e.Add(s.Keys.TaskPrefix(), s.Keys.GroupPrefix())
-		e.Count(index.GroupCode(task.Open))
-		e.Add(who, string(on))
-		addOpenings(e, s.Keys.Namespace(), definitions)
+		e.Add(who)
+		addOpenings(e, s.Keys.Namespace(), on, definitions)
 	}}
 }
 
@@ -139,13 +137,11 @@ func (s *Store) openAtOnce(ctx context.Context, call openCall) ([]int64, error) 
 		return nil, err
 	}
 	keys := append([]string{
-		s.Keys.Calls(s.Conn.Boot()), s.Keys.Due(), s.Keys.TaskID(), s.Keys.List(task.Open), s.Keys.WakeOpen(),
-		s.Keys.Groups(),
+		s.Keys.Calls(s.Conn.Boot()), s.Keys.TaskID(), s.Keys.List(task.Open), s.Keys.WakeOpen(),
 	}, s.countedLists(maxTasks)...)
 	reply, err := s.Conn.CallOnce(ctx, lua.Open, keys, true, conn.IsText, func(e *conn.Args) {
-		e.Add(maxTasks)
+		e.Add(strconv.FormatInt(s.Conn.IDs.Highest(), 10), maxTasks)
 		call.encode(e)
-		e.Add(strconv.FormatInt(s.Conn.IDs.Highest(), 10))
 	})
 	if conn.Unanswered(err) {
 		return nil, err
@@ -166,7 +162,7 @@ func (s *Store) got(ids []int64) {
 	}
 }
 
-func addOpenings(e *conn.Args, namespace string, definitions []task.Properties) {
+func addOpenings(e *conn.Args, namespace string, on Condition, definitions []task.Properties) {
 	fields := openFields(namespace, definitions)
 	placements := make([]placement, len(definitions))
 	var indexes, places names
@@ -181,13 +177,17 @@ func addOpenings(e *conn.Args, namespace string, definitions []task.Properties) 
 		placements[i].score, placements[i].look = moment(score), moment(look)
 	}
 	names, same := commonNames(fields), allEqual(placements)
-	plain := names != nil && same && placements[0] == placement{look: "-"}
-	e.Flag(plain)
+	plain := on == "" && names != nil && same && placements[0] == placement{look: "-"}
 	if !plain {
+		e.Add("", string(on))
+		e.Count(index.GroupCode(task.Open))
 		e.Strings(indexes.all)
 		e.Strings(places.all)
 	}
-	addFields(e, shared)
+	e.Count(2 * len(shared))
+	for _, f := range shared {
+		e.Add(f.Name, f.Value)
+	}
 	e.Strings(names)
 	if !plain {
 		e.Flag(names == nil)

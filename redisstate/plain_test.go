@@ -77,7 +77,7 @@ func TestFastPathsDoAsTheOtherCode(t *testing.T) {
 	fast := lives(t, redistest.Shared(t))
 	compare(t, fast, lives(t, r.Addr()), "on the embedded Redis")
 	for script, guard := range map[*lua.Script]string{
-		lua.Open: "if ARGV[9] ~= '' and", lua.Move: "if ARGV[6] ~= '' then",
+		lua.Open: "if ARGV[6] ~= '' and", lua.Move: "if ARGV[6] ~= '' then",
 	} {
 		source := strings.Replace(script.Source(), "BUDGET = 0.003", "BUDGET = 60", 1)
 		other := strings.Replace(source, guard, strings.Replace(guard, "if ", "if false and ", 1), 1)

@@ -249,7 +249,7 @@ func (s workerSession) claimIDs(request string) string {
 func (s workerSession) owns(claim string) bool {
 	request, rest, _ := strings.Cut(claim, "~")
 	_, number, _ := strings.Cut(rest, ".")
-	n, err := strconv.ParseUint(number, 10, 16)
+	n, err := strconv.ParseUint(number, 10, 64)
 	return err == nil && claim == fmt.Sprintf("%s.%d", s.claimIDs(request), n)
 }
 

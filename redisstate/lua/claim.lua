@@ -70,10 +70,9 @@ local function answer(fields)
 end
 
 if before then
-  local again, i = {}, 0
+  local again = {}
   for id in string.gmatch(before, '%S+') do
-    i = i + 1
-    local f, claim = try('HMGET', tasks .. id, unpack(properties, 1, n_named)), random .. '.' .. i
+    local f, claim = try('HMGET', tasks .. id, unpack(properties, 1, n_named)), random .. '.' .. id
     if f[1] == 'running' and call('HGET', tasks .. id, (f[2] or '0') .. ':claim') == claim then
       f[LOG] = ''
       again[#again + 1] = { id, claim, f }
@@ -146,10 +145,11 @@ end
 -- the task tries a held source, the second result is this reason. First, it is left to workers that may start it.
 local function obstacle(id, not_on, group_of_task, program, source)
   if not_on and not_here(not_on) then return '' end
+  if not pausing then return nil end
   if is_paused('group=' .. (group_of_task or '')) then return 'paused=' .. group_of_task end
-  local name = pausing and sources.name_of(program, source)
-  local reason = name and 'source=' .. name
-  if not (reason and is_paused(reason)) then return nil end
+  local name = sources.name_of(program, source)
+  local reason = 'source=' .. name
+  if not is_paused(reason) then return nil end
   local at = try('ZSCORE', returned .. reason, id)
   local since = now - (type(at) == 'string' and score_of(at) or 0)
   if since > TRIES_FOR then return reason end
@@ -241,7 +241,7 @@ local function start(source, trial)
     deadline = text(math.min(over, source.end_before))
   end
   if n > needed then f[PREFETCHED] = '1' elseif f[PREFETCHED] then f[PREFETCHED] = '' end
-  ids[n], chosen[n], deadlines[n] = id, { id, random .. '.' .. n, f, queue = serving }, deadline
+  ids[n], chosen[n], deadlines[n] = id, { id, random .. '.' .. id, f, queue = serving }, deadline
   entered[2 * n - 1], entered[2 * n] = now_text, id
   looks[2 * n - 1], looks[2 * n] = look < lease_until and text(look) or lease_text, id
   fitting.take(source.request)

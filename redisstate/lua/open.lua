@@ -2,17 +2,17 @@
 --
 -- from-state: none; to-state: open
 --
--- KEYS: calls of this client, due, task_id, open, wake list of the workers, groups (the marks of groups); if the number
--- of tasks has a limit, all lists follow
+-- KEYS: calls of this client, task_id, open, wake list of the workers; if the number of tasks has a limit, all lists
+-- follow
 --
 -- ARGV; a number is the index of the first argument in its line:
---  1. call slot, sequence number, the largest number of tasks or '', prefixes of the keys of tasks and of groups
---  6. code of the state open in an index, name of the component or user that makes the call
---  8. a condition (see the function `unmet`)
---  9. '1' if openplain.lua may open the tasks when 3 and 8 are empty, or ''. The lines with a star are then missing
+--  1. call slot, sequence number, the highest id that the client has got, the largest number of tasks or ''
+--  5. name of the component or user that makes the call
+--  6. '', and the lines with a star; or if openplain.lua may open the tasks when 4 is empty, nothing
+-- * a condition (see the function `unmet`), and the code of the state open in an index
 -- * the number of different names of indexes of the new tasks, and these names (see group_and_queue)
 -- * the number of places of the new tasks, and these places (see the function `no_place`)
--- - the number of properties that all new tasks have in common, and these properties with their values
+-- - the number of arguments that follow: the properties that all new tasks have in common, with their values
 -- - the number of properties that each new task has with a value of its own, and the names of these properties
 -- * '1' if new tasks have other properties, too, or ''
 -- * '1' and a placement, if all new tasks have this placement, or ''
@@ -20,25 +20,28 @@
 --
 -- Each new task is: its placement, if the new tasks have different placements; the number of its other properties, if
 -- new tasks have other properties; the values of the properties that each new task has; its other properties, with
--- their values. The last argument is the highest id that the client has got. A placement is: the index of the task's
--- names among these names, or 0; the index of its place among the places, or 0; score and due time, which are moments
--- (see the function `moment`).
+-- their values. A placement is: the index of the task's names among these names, or 0; the index of its place among the
+-- places, or 0; score and due time, which are moments (see the function `moment`).
 --
 -- Returns '+' and the first id, '=', '#mark group', '^tasks limit', '$owner name', '!reason' or an error, as
 -- transact.lua does.
 
-local due, counter, open_list, workers, marks = unpack(KEYS, 2, 6)
-local most, tasks, groups, code, who, condition = unpack(ARGV, 3, 8)
-cursor = 9
+local counter, open_list, workers = unpack(KEYS, 2, 4)
+local most, who, plain = ARGV[4], ARGV[5], ARGV[6] ~= ''
+local prefix = string.sub(open_list, 1, -1 - #'open')
+local due, tasks, groups, marks = prefix .. 'due', prefix .. 'task:', prefix .. 'group:', prefix .. 'groups'
 
 local answer = answered()
 if answer then return answer end
 
-local plain = ARGV[9] ~= ''
-local indexed, of_place = {}, {}
-if not plain then indexed, of_place = take_list(1), take_list(1) end
+local condition, code, indexed, of_place = '', nil, {}, {}
+cursor = 5
+if not plain then
+  cursor = 6
+  condition, code, indexed, of_place = take(), take(), take_list(1), take_list(1)
+end
 if of_place[1] then use_places(open_list) end
-local shared, names = take_list(2), take_list(1)
+local shared, names = take_list(1), take_list(1)
 local have_others, same_placement = false, plain
 local names_at, at_place, score, look = '0', '0', '', '-'
 local function take_placement()
@@ -60,13 +63,13 @@ for i = 1, #of_place do
   of_place[i], reason = no_place(of_place[i])
   refused = refused or reason
 end
-refused = refused or too_many(most, 7, 0, n)
+refused = refused or too_many(most, 5, 0, n)
 if refused then
   remember(refused)
   return refused
 end
 
-local ids, keys, none_left = free_ids(tasks, counter, n)
+local ids, keys, none_left = free_ids(tasks, counter, n, ARGV[3])
 if none_left then return none_left end
 
 -- From here on, the script writes.

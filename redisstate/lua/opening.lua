@@ -1,14 +1,14 @@
 -- opening: common code of the scripts that open tasks.
 
 -- Returns n consecutive free ids, and the keys of their tasks. The third result is an error reply if no such ids are
--- left, or if Redis has forgotten ids: the last argument of the script is the highest id that the client has got, or a
--- namespace without a counter lacks its layout version, too. The client then skips ids (fence.lua).
+-- left, or if Redis has forgotten ids: the last argument is the highest id that the client has got, or a namespace
+-- without a counter lacks its layout version, too. The client then skips ids (fence.lua).
 --
 -- Another program may have changed the counter, so the next ids may be taken. Then the search continues at higher ids,
 -- and doubles its step each time.
-local function free_ids(tasks, counter, n)
+local function free_ids(tasks, counter, n, highest)
   local last = math.floor(number(redis.call('GET', counter), 0) or INF)
-  if last < tonumber(ARGV[#ARGV]) or last == 0 and redis.call('EXISTS', string.sub(tasks, 1, -6) .. 'schema') == 0 then
+  if last < tonumber(highest) or last == 0 and redis.call('EXISTS', string.sub(tasks, 1, -6) .. 'schema') == 0 then
     return nil, nil, redis.error_reply('TDFFORGOT ' .. counter .. ' is lower than an id that it gave out')
   end
   local first, step = 1 + last, n
@@ -115,8 +115,7 @@ end
 -- task's time of opening and its score. From task to task, the time of opening grows by 1 µs, so that the tasks keep
 -- their order.
 local function opener(ids, keys, who, shared, names)
-  local opened, line, h = 0, ' ' .. who .. ': open', new_task(unpack(shared))
-  local named, own = #h, #names
+  local opened, h, named, own = 0, { unpack(shared) }, #shared, #names
   for i = 1, own do h[named + 2 * i - 1] = names[i] end
   return function(score, from, properties)
     local at = now + opened / 1000000
@@ -130,7 +129,6 @@ local function opener(ids, keys, who, shared, names)
       end
     end
     opened = opened + 1
-    h[1], h[3], h[5], h[7] = keys[opened], at_text .. line, at_text, ids[opened]
     for i = 1, own do h[named + 2 * i] = ARGV[from + i] end
     local n = named + 2 * own
     for i = 1, 2 * properties do h[n + i] = ARGV[from + own + i] end
@@ -139,7 +137,7 @@ local function opener(ids, keys, who, shared, names)
       h[n + 1], h[n + 2] = 'ready', score_text
       n = n + 2
     end
-    redis.call('HSET', unpack(h, 1, n))
+    write_task(keys[opened], at_text, who, ids[opened], unpack(h, 1, n))
     return at, score_text
   end
 end

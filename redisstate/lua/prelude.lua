@@ -1,5 +1,6 @@
--- prelude: code that the scripts share. Go puts it before the source of most scripts. If a script uses call slots, its
--- KEYS[1] is a hash that holds the last call of each of this client's call slots.
+-- prelude: code that the scripts share, and that fast paths need, too. Go puts it before the source of most scripts, and
+-- common.lua behind it. Each call of a script creates all of its functions, so a fast path comes before the others. If a
+-- script uses call slots, its KEYS[1] is a hash that holds the last call of each of this client's call slots.
 
 local ARGV, KEYS, call, try, unpack = ARGV, KEYS, redis.call, redis.pcall, unpack -- access to locals is faster
 
@@ -7,58 +8,19 @@ local ARGV, KEYS, call, try, unpack = ARGV, KEYS, redis.call, redis.pcall, unpac
 local clock = call('TIME')
 local now = clock[1] + clock[2] / 1000000
 
--- While a script runs, Redis serves no other client. So after BUDGET seconds, or a multiple of this time, some scripts
--- stop and leave the rest of the work to the next call.
-local BUDGET = 0.003
-local spent
-
--- From Redis 7.2, TIME returns the start of the script. From Redis 7.4 and Valkey 8.0, os.clock returns the CPU time of
--- Redis. Between these versions, no clock runs in a script, so each call of spent counts as a millisecond.
-do
-  local stands, cpu, start, calls = (redis.REDIS_VERSION_NUM or 0) >= 0x70200
-  if stands then
-    cpu, calls = rawget(_G, 'os'), 0 -- the name of a missing library would be an error
-    start = cpu and cpu.clock()
-  end
-  function spent(times)
-    local passed
-    if cpu then
-      passed = cpu.clock() - start
-    elseif stands then
-      calls = calls + 1
-      passed = calls / 1000
-    else
-      local t = redis.call('TIME')
-      passed = t[1] + t[2] / 1000000 - now
-    end
-    return passed > BUDGET * times
-  end
-end
-
-local now_text = clock[1] .. '.' .. string.sub('00000' .. clock[2], -6)
-
-local INF = 1e300 -- stands for infinity, because tonumber cannot read "inf" in every Redis
-
--- Returns the text of a number with six decimals, because tostring would round the number.
-local function text(t)
-  if t >= INF then return 'inf' end
-  return string.format('%.6f', t)
-end
-
--- Returns the number of a round as Go reads it: an invalid number counts as '0'.
-local function round_of(s)
-  if s and #s <= 5 and string.match(s, '^[1-9]%d*$') then return s end
-  return '0'
-end
+local now_text = clock[1] .. '.' .. (#clock[2] == 6 and clock[2] or string.sub('00000' .. clock[2], -6))
 
 -- The first two arguments of a script with call slots are the call slot and the sequence number. Returns the stored
 -- answer if this call of the call slot was already answered, an error reply if a later one was, and nil for a new call.
 local function answered()
   local last, sequence = ARGV[1] ~= '' and call('HGET', KEYS[1], ARGV[1]), ARGV[2]
   if not last then return nil end
-  local done, answer = string.match(last, '^(%d+)\n(.*)$')
-  if done == sequence then return answer end
-  if tonumber(done) > tonumber(sequence) then return redis.error_reply('TDFSTALE a later call was answered') end
+  local cut = string.find(last, '\n', 1, true)
+  local done = string.sub(last, 1, cut - 1)
+  if done == sequence then return string.sub(last, cut + 1) end
+  if #done > #sequence or #done == #sequence and done > sequence then -- these are numbers without leading zeros
+    return redis.error_reply('TDFSTALE a later call was answered')
+  end
 end
 
 -- Stores the answer to a call of a call slot. All answers of a client expire together, a day after the last renewal of
@@ -67,25 +29,7 @@ end
 local function remember(answer)
   if ARGV[1] == '' then return end
   local new = call('HSET', KEYS[1], ARGV[1], ARGV[2] .. '\n' .. answer)
-  if new == 1 or ARGV[2] % 100 == 0 then call('EXPIRE', KEYS[1], 86400) end
-end
-
--- Returns an error reply if the key exists but is not a sorted set. Otherwise, returns nil and the size of the set.
--- Scripts check this before their first write, because Redis does not undo the writes of a script that fails.
-local function not_sorted(key)
-  local size = try('ZCARD', key)
-  if type(size) == 'table' then return redis.error_reply('WRONGTYPE ' .. key .. ' is not a sorted set') end
-  return nil, size
-end
-
--- Returns the list at a key of a table of lists.
-local function into(all, key)
-  local of = all[key]
-  if not of then
-    of = {}
-    all[key] = of
-  end
-  return of
+  if new == 1 or string.sub(ARGV[2], -2) == '00' then call('EXPIRE', KEYS[1], 86400) end
 end
 
 -- Sends a command with a key and many arguments, in pieces. The function `run` is call or try. With try, bulk returns
@@ -106,11 +50,6 @@ local function wake(key, tokens)
   if type(there) == 'table' or there >= MOST_TOKENS then return end -- without a token, the component wakes up later
   call('LPUSH', key, unpack({ '1', '1', '1', '1', '1', '1', '1', '1' }, 1, math.min(tokens, MOST_TOKENS - there)))
   if there == 0 then call('EXPIRE', key, 3600) end
-end
-
--- Makes the server check the tasks that are held for a reason, if there are any.
-local function check_held(prefix, reason)
-  if redis.pcall('ZADD', prefix .. 'held', 'XX', 'CH', now_text, reason) == 1 then wake(prefix .. 'wake:server', 1) end
 end
 
 -- All ids are below this number, so that a score in an index can hold both a state and an id.

@@ -16,51 +16,51 @@ import (
 // The file .luacheckrc and the tests read this table.
 var (
 	Open = declare(Script{
-		Name: "open", Full: Fails, Moves: true, After: "prelude newtask openplain values indexes places opening",
+		Name: "open", Full: Fails, Moves: true, After: "prelude newtask openplain common values indexes places opening",
 	})
 	Claim = declare(Script{
 		Name: "claim", Full: waits, Moves: true, Unconfirmed: true,
-		After: "prelude sources values indexes places limiting fitting kept ordering",
+		After: "prelude common sources values indexes places limiting fitting kept ordering",
 	})
-	Renew = declare(Script{Name: "renew", After: "prelude sources values", Full: Runs, Moves: true, Unconfirmed: true})
+	Renew = declare(Script{Name: "renew", After: "prelude common sources values", Full: Runs, Moves: true, Unconfirmed: true})
 	Move  = declare(Script{
 		Name: "move", Full: Runs, Moves: true,
-		After: "prelude indexes sources limiting plain values places endings moving",
+		After: "prelude common indexes sources limiting plain values places endings moving",
 	})
 	Transact = declare(Script{
 		Name: "transact", Full: Runs, Moves: true,
-		After: "prelude sources values indexes places limiting newtask opening endings needs moving deciding",
+		After: "prelude common sources values indexes places limiting newtask opening endings needs moving deciding",
 	})
 	TransactOpening = declare(Script{
 		Name: "transact", Full: Fails, Moves: true,
-		After: "prelude sources values indexes places limiting newtask opening endings needs moving deciding",
+		After: "prelude common sources values indexes places limiting newtask opening endings needs moving deciding",
 	})
-	Link   = declare(Script{Name: "link", After: "prelude values indexes opening", Full: Runs, Unconfirmed: true})
-	Marks  = declare(Script{Name: "marks", After: "prelude values indexes opening", Full: Runs})
+	Link   = declare(Script{Name: "link", After: "prelude common values indexes opening", Full: Runs, Unconfirmed: true})
+	Marks  = declare(Script{Name: "marks", After: "prelude common values indexes opening", Full: Runs})
 	Unhold = declare(Script{
-		Name: "unhold", Full: Runs, Unconfirmed: true, After: "prelude sources values places limiting",
+		Name: "unhold", Full: Runs, Unconfirmed: true, After: "prelude common sources values places limiting",
 	})
-	LimitSet  = declare(Script{Name: "limitset", After: "prelude values", Full: Runs})
-	TokenSet  = declare(Script{Name: "tokenset", After: "prelude values", Full: Runs})
-	Fault     = declare(Script{Name: "fault", After: "prelude sources values", Full: Runs, Unconfirmed: true})
-	Learn     = declare(Script{Name: "learn", After: "prelude", Full: Runs, Unconfirmed: true})
-	Pause     = declare(Script{Name: "pause", After: "prelude values", Full: Runs})
-	Heartbeat = declare(Script{Name: "heartbeat", After: "prelude values", Full: Runs, Unconfirmed: true})
-	Register  = declare(Script{Name: "heartbeat", After: "prelude values", Full: Fails, Unconfirmed: true})
-	Forget    = declare(Script{Name: "forget", After: "prelude values", Full: Runs, Unconfirmed: true})
-	Write     = declare(Script{Name: "write", After: "prelude values", Full: Runs})
+	LimitSet  = declare(Script{Name: "limitset", After: "prelude common values", Full: Runs})
+	TokenSet  = declare(Script{Name: "tokenset", After: "prelude common values", Full: Runs})
+	Fault     = declare(Script{Name: "fault", After: "prelude common sources values", Full: Runs, Unconfirmed: true})
+	Learn     = declare(Script{Name: "learn", After: "prelude common", Full: Runs, Unconfirmed: true})
+	Pause     = declare(Script{Name: "pause", After: "prelude common values", Full: Runs})
+	Heartbeat = declare(Script{Name: "heartbeat", After: "prelude common values", Full: Runs, Unconfirmed: true})
+	Register  = declare(Script{Name: "heartbeat", After: "prelude common values", Full: Fails, Unconfirmed: true})
+	Forget    = declare(Script{Name: "forget", After: "prelude common values", Full: Runs, Unconfirmed: true})
+	Write     = declare(Script{Name: "write", After: "prelude common values", Full: Runs})
 	// a confirmed call that needs what it stores comes later
-	Storing    = declare(Script{Name: "write", After: "prelude values", Full: Fails, Unconfirmed: true})
-	Activity   = declare(Script{Name: "activity", After: "prelude values", Full: Runs, Unconfirmed: true})
-	Unused     = declare(Script{Name: "unused", After: "prelude values", Full: Runs, Unconfirmed: true})
-	Unrequest  = declare(Script{Name: "unrequest", After: "prelude values", Full: Runs, Unconfirmed: true})
-	Lease      = declare(Script{Name: "lease", After: "prelude values", Full: Runs, Unconfirmed: true})
-	Drop       = declare(Script{Name: "drop", After: "prelude values", Full: Runs})
+	Storing    = declare(Script{Name: "write", After: "prelude common values", Full: Fails, Unconfirmed: true})
+	Activity   = declare(Script{Name: "activity", After: "prelude common values", Full: Runs, Unconfirmed: true})
+	Unused     = declare(Script{Name: "unused", After: "prelude common values", Full: Runs, Unconfirmed: true})
+	Unrequest  = declare(Script{Name: "unrequest", After: "prelude common values", Full: Runs, Unconfirmed: true})
+	Lease      = declare(Script{Name: "lease", After: "prelude common values", Full: Runs, Unconfirmed: true})
+	Drop       = declare(Script{Name: "drop", After: "prelude common values", Full: Runs})
 	Fence      = declare(Script{Name: "fence", Full: Runs, Unconfirmed: true})
 	Rights     = declare(Script{Name: "rights", Full: Runs, Unconfirmed: true})
-	Notice     = declare(Script{Name: "notice", After: "prelude values", Full: Runs, Unconfirmed: true})
-	NoticeTurn = declare(Script{Name: "noticeturn", After: "prelude values", Full: Runs, Unconfirmed: true})
-	IndexNames = declare(Script{Name: "indexnames", After: "prelude values", Full: Runs, Unconfirmed: true})
+	Notice     = declare(Script{Name: "notice", After: "prelude common values", Full: Runs, Unconfirmed: true})
+	NoticeTurn = declare(Script{Name: "noticeturn", After: "prelude common values", Full: Runs, Unconfirmed: true})
+	IndexNames = declare(Script{Name: "indexnames", After: "prelude common values", Full: Runs, Unconfirmed: true})
 
 	// These scripts only read.
 	Counts = declare(Script{Name: "counts", Full: waits, Unconfirmed: true})
@@ -68,7 +68,7 @@ var (
 	Names  = declare(Script{Name: "names", Full: waits, Unconfirmed: true})
 	Find   = declare(Script{Name: "find", Full: waits, Unconfirmed: true})
 
-	Located = declare(Script{Name: "located", After: "prelude values places", Full: waits, Unconfirmed: true})
+	Located = declare(Script{Name: "located", After: "prelude common values places", Full: waits, Unconfirmed: true})
 )
 
 // A Script is a Lua script.

@@ -265,7 +265,7 @@ if wrong_move then return wrong_move end
 
 local ids, keys = {}, {}
 if opening > 0 then
-  ids, keys, wrong = free_ids(tasks, counter, opening)
+  ids, keys, wrong = free_ids(tasks, counter, opening, ARGV[#ARGV])
   if wrong then return wrong end
 end
 
