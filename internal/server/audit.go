@@ -64,9 +64,9 @@ type auditor struct {
 	head     map[int64]task.Time // when the audit examined the tasks at the head of the open list
 	suspects map[int64]suspicion
 	programs keptPrograms
-	archived []redisstate.ListEntry // see adoptArchived
-	failures uint64                 // where the next call of CleanFailures continues
-	workers  int                    // where the next call of ForgetWorkers continues
+	archived redisstate.ListEntry // see adoptArchived
+	failures uint64               // where the next call of CleanFailures continues
+	workers  int                  // where the next call of ForgetWorkers continues
 }
 
 type suspicion struct {
