@@ -4,10 +4,8 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
-	"fmt"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/tdf-framework/tdf/internal/class"
@@ -32,10 +30,6 @@ type ClaimParams struct {
 	Call *ClaimCall
 	IDs  string
 
-	// Require are tasks that must not have changed. Otherwise, the claim gets nothing, and the error is a
-	// *[RequireError].
-	Require []TaskVersion
-
 	// Offer says which tasks the worker may claim. The claim serves its queues in order. Nil means tasks without a
 	// queue, tags and a handler.
 	Offer *class.Offer
@@ -52,28 +46,6 @@ type ClaimParams struct {
 	// means no limit.
 	TimeLeft task.Seconds
 }
-
-// A TaskVersion is a version of a task. Each transition and each change of a task makes a new version.
-type TaskVersion struct {
-	ID              int64
-	State           task.State
-	Round, Revision int
-}
-
-// MaxRequired is the largest number of tasks that a claim can require.
-const MaxRequired = 1000
-
-// A RequireError means that a claim has got nothing, because tasks that it requires have changed, or do not exist.
-type RequireError struct {
-	IDs []int64 // all of these tasks
-}
-
-func (e *RequireError) Error() string {
-	return "tasks that the claim requires have changed, or do not exist: " + strings.Trim(fmt.Sprint(e.IDs), "[]")
-}
-
-// Code returns the error's code (docs/manager.md, "Codes of errors").
-func (*RequireError) Code() task.Code { return task.CodeConflict }
 
 // A Claim is a task that was handed to a worker for one round.
 type Claim struct {
@@ -160,9 +132,6 @@ func (s *Store) claim(ctx context.Context, r ClaimParams) (ClaimResult, []int64,
 			return ClaimResult{}, nil, err
 		}
 		s.link.observe(replySize(reply), time.Since(start))
-		if changed := changedOf(reply); len(changed) > 0 {
-			return ClaimResult{}, nil, &RequireError{changed}
-		}
 		c, overdue := s.readClaimed(r.Worker, queues, reply)
 		if err := s.learnRequirements(ctx, r.offer(), reply, &c); err != nil && len(c.Claims) == 0 {
 			return c, overdue, err
@@ -220,10 +189,6 @@ func (s *Store) claimArgs(r ClaimParams, anyway bool) (func(slot int, sequence u
 		e.Add(class.GroupPart(offer.Group))
 		r.addFree(e)
 		e.Strings(queues)
-		for _, of := range r.Require {
-			e.All = append(e.All, of.ID, string(of.State), of.Round, of.Revision)
-			e.Flag(of.State.Settled())
-		}
 		return e.All
 	}, queues
 }
@@ -233,7 +198,7 @@ func claimForm(queues int) conn.ReplyForm {
 	claim := conn.Tuple(conn.IsText, conn.IsText, conn.ListOf(0, len(claimProperties), conn.OrNil(conn.IsText)))
 	return conn.Tuple(
 		conn.IsText, conn.IsText, conn.ManyTexts, conn.ListOf(0, maxTasksPerCall, claim), conn.IsText, conn.IsText,
-		conn.ListOf(0, queues, conn.IsNumber), conn.ManyTexts, conn.IsText,
+		conn.ListOf(0, queues, conn.IsNumber), conn.IsText,
 	)
 }
 
@@ -246,18 +211,8 @@ const (
 	claimReplyMore
 	claimReplyUnwanted
 	claimReplyTaken
-	claimReplyChanged
 	claimReplySeen
 )
-
-// changedOf returns the required tasks that have changed, according to the answer of claim.lua.
-func changedOf(reply any) (ids []int64) {
-	for _, text := range conn.List(conn.List(reply)[claimReplyChanged]) {
-		id, _ := strconv.ParseInt(conn.Text(text), 10, 64)
-		ids = append(ids, id)
-	}
-	return ids
-}
 
 func (s *Store) readClaimed(worker string, queues []string, reply any) (c ClaimResult, overdue []int64) {
 	c = ClaimResult{Next: task.Never}

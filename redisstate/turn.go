@@ -34,7 +34,7 @@ func (s *Store) Turn(
 	}
 	units := unitsOf(results)
 	n, oneForm := nextCall(units)
-	if err := s.Conn.Ready(ctx); err != nil || !oneForm || len(r.Require) > 0 || s.claimsMustWait(ctx) ||
+	if err := s.Conn.Ready(ctx); err != nil || !oneForm || s.claimsMustWait(ctx) ||
 		s.Conn.Confirms(ctx) || min(n, unitBatch(units), s.pace.next()) < len(units) {
 		outcomes, err := s.apply(ctx, r.Worker, units, false)
 		if err != nil {

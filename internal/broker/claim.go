@@ -239,9 +239,6 @@ func (b *Broker) begin(ctx context.Context, t *access.Token, id string, r *Claim
 	request = redisstate.ClaimParams{
 		Worker: v.worker, Most: r.Most, Prefetch: r.Prefetch, Lease: v.Lease, IDs: v.claimIDs(rand.Text()),
 	}
-	if err == nil {
-		request.Require, err = r.required(t)
-	}
 	if err == nil && r.Number > 0 {
 		request.IDs = v.claimIDs(strconv.FormatInt(r.Number, 10))
 		request.Call, err = b.store.ClaimCall(ctx, v.boot, r.Number)

@@ -1,13 +1,10 @@
 package broker
 
 import (
-	"strconv"
 	"time"
 	"unicode/utf8"
 
-	"github.com/tdf-framework/tdf/internal/access"
 	"github.com/tdf-framework/tdf/internal/class"
-	"github.com/tdf-framework/tdf/internal/lazy"
 	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/internal/worker/resources"
 	"github.com/tdf-framework/tdf/redisstate"
@@ -33,38 +30,6 @@ type ClaimRequest struct {
 	Base64 bool `json:"base64,omitempty" doc:"texts are always in the members that end in _base64"`
 
 	Queues []class.QueueShare `json:"-"` // if there are any, instead of the queues of the worker's registration
-
-	Require []Required `json:"require,omitempty" doc:"tasks that must not have changed; if one of them has, the call gets no task, and the problem names all that have"`
-}
-
-// A Required is a version of a task.
-type Required struct {
-	ID   int64  `json:"id"`
-	ETag string `json:"etag" doc:"the ETag of the task"`
-}
-
-// etagForm is the form of an ETag, as package web writes it: state, round and revision.
-var etagForm = lazy.Regexp(`^"([a-z_]+)-(\d{1,9})-(\d{1,15})"$`)
-
-func (r *ClaimRequest) required(t *access.Token) (all []redisstate.TaskVersion, err error) {
-	if len(r.Require) > 0 && t.Owner() != "" { // the answer would say how tasks of others are
-		return nil, &access.ForbiddenError{Reason: "require: the token " + t.Name + " may not see tasks"}
-	}
-	if len(r.Require) > redisstate.MaxRequired {
-		return nil, invalid("require: want at most %d tasks", redisstate.MaxRequired)
-	}
-	for _, v := range r.Require {
-		parts := etagForm().FindStringSubmatch(v.ETag)
-		if v.ID < 1 || parts == nil {
-			return nil, invalid("require: task %d: %.100q is no ETag of a task", v.ID, v.ETag)
-		}
-		round, _ := strconv.Atoi(parts[2])
-		revision, _ := strconv.Atoi(parts[3])
-		all = append(all, redisstate.TaskVersion{
-			ID: v.ID, State: task.State(parts[1]), Round: round, Revision: revision,
-		})
-	}
-	return all, nil
 }
 
 // A Claimed is the answer to a claim.

@@ -12,7 +12,6 @@ import (
 
 	"github.com/tdf-framework/tdf/internal/pool"
 	"github.com/tdf-framework/tdf/internal/task"
-	"github.com/tdf-framework/tdf/redisstate"
 )
 
 // A kind is a kind of problem. The page /errors and docs/http.md list the kinds.
@@ -163,8 +162,6 @@ func (a *api) problemOf(ctx context.Context, err error) *problem {
 	}
 	k := kindOf(string(task.CodeOf(err)))
 	switch {
-	case errors.As(err, new(*redisstate.RequireError)):
-		k = kindOf(precondition)
 	case errors.Is(err, pool.ErrLarge):
 		k = kindOf(tooLarge)
 	case errors.Is(err, pool.ErrShare):

@@ -21,7 +21,6 @@ import (
 	"github.com/tdf-framework/tdf/internal/testspace"
 	"github.com/tdf-framework/tdf/internal/webtest"
 	"github.com/tdf-framework/tdf/manager"
-	"github.com/tdf-framework/tdf/redisstate"
 )
 
 // another returns the API of another process for the same namespace.
@@ -348,30 +347,6 @@ type deadlines struct {
 func (d *deadlines) SetReadDeadline(t time.Time) error {
 	d.set = append(d.set, t)
 	return nil
-}
-
-// A claim with requirements gets a task only while all of these tasks are unchanged. Otherwise the problem names all that have changed.
-func TestClaimsThatRequireTasks(t *testing.T) {
-	s := newSite(t, Options{})
-	s.open(handled(4)...)
-	s.worker().post(403, "claims", `{"require":[{"id":1,"etag":"\"open-0-0\""}]}`)
-	w := s.begin(s.tokens[access.Operator], "w", "")
-	tag := func(id int) string {
-		return fmt.Sprintf(`{"id":%d,"etag":%q}`, id, s.as(access.Operator, 200, "GET", fmt.Sprint(base, "/tasks/", id), "").Header.Get("ETag"))
-	}
-	three, four := tag(3), tag(4)
-	expect.Len(t, w.claim(`{"require":[`+three+`,`+four+`]}`).Tasks, 1)
-	s.as(access.Operator, 200, "POST", base+"/tasks/3/cancel", "")
-	s.as(access.Operator, 200, "POST", base+"/tasks/4/cancel", "")
-	for _, wait := range []string{"0", "5"} {
-		got := w.post(412, "claims", `{"wait":`+wait+`,"require":[`+tag(2)+`,`+three+`,`+four+`,{"id":99,"etag":"\"open-0-0\""}]}`)
-		expect.Contains(t, got, "3 4 99")
-	}
-	expect.Len(t, w.claim(`{"require":[`+tag(3)+`]}`).Tasks, 1)
-	many := strings.Repeat(three+",", redisstate.MaxRequired) + three
-	for _, bad := range []string{`{"id":3}`, `{"id":0,"etag":"\"open-0-0\""}`, `{"id":3,"etag":"open-0-0"}`, `{"id":3,"etag":"\"open-0-99999999999999999999\""}`, many} {
-		w.post(422, "claims", `{"require":[`+bad+`]}`)
-	}
 }
 
 // An input of any bytes comes in base64, without arguments. Opening refuses what is not base64.

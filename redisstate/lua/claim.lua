@@ -20,23 +20,19 @@
 -- - the group of the tasks that the worker claims, as in the name of a set, or '' for all groups
 -- - the arguments of fitting.lua: what the worker has free
 -- - the number of queues that the worker serves, and their names
--- - if the claim requires tasks to be unchanged: for each of them, its id, state, round and revision, and '1' if it
---   must not be in the list `archived`
 --
 -- The first properties are state, round, start_after, end_before, timeout, group, log, program, input, not_on, source,
 -- meta and blobs. The last properties are 0:prefetched, fetch, claim_before, limit_key, input_encoding and resources.
 -- The script reads the last five only if the task has a place (see places.lua), because each task with one of them has
 -- one.
 --
--- Returns a list of nine elements, whose names in Go are those of the constants claimReply… in redisstate/claim.go:
+-- Returns a list of eight elements, whose names in Go are those of the constants claimReply… in redisstate/claim.go:
 --  1. the time now, the time when the next task becomes due or '', the list of the ids of overdue tasks
 --  4. the list of the claimed tasks; each is { id, claim id, values of the properties }, without the log
 --  5. 'kept' if the worker is kept for a task, '1' if the lists may have more due tasks, or ''
 --  6. the number of due tasks that the worker does not want; for each queue the number of claimed tasks, -1 if paused
---  8. the list of the ids of required tasks that have changed
---  9. the number of the last requirement that Go has seen, if there are newer ones, or ''
---
--- If element 8 is not empty, or element 9 without argument 16, the script has claimed nothing.
+--  8. the number of the last requirement that Go has seen, if there are newer ones, or ''. Without argument 16, the
+--     script has then claimed nothing.
 --
 -- A task is overdue when its end_before or its claim_before is past. The claim passes it, and the client decides about
 -- it. The server decides about invalid tasks, which the script delays. The script makes tasks wait that may not start
@@ -64,7 +60,7 @@ local before = answered()
 if before and before.err then return before end -- a later call was answered
 
 local function answer(fields)
-  local reply = { now_text, '', {}, {}, '', '0', {}, {}, '' }
+  local reply = { now_text, '', {}, {}, '', '0', {}, '' }
   for i, value in pairs(fields) do reply[i] = value end
   return reply
 end
@@ -89,17 +85,7 @@ use_places(open)
 local last = try('ZREVRANGE', requirements, 0, 0, 'WITHSCORES')[2]
 local upto = last and call('HGET', KEYS[9], 'upto') or '0'
 local newer = last and (tonumber(upto) or 0) < tonumber(last)
-if newer and anyway ~= '1' then return answer({ [5] = '1', [9] = upto }) end
-
-local changed = {} -- required tasks
-while cursor < #ARGV do
-  local id, state, round, revision, settled = take(), take(), take(), take(), take() == '1'
-  local f = try('HMGET', tasks .. id, 'state', 'round', 'revision') -- an error if the key is not a hash
-  local same = f[1] == state and round_of(f[2]) == round and (number(f[3], 0) or 0) == tonumber(revision)
-  same = same and not (settled and type(try('ZSCORE', prefix .. 'archived', id)) == 'string')
-  if not same then changed[#changed + 1] = id end
-end
-if changed[1] then return answer({ [8] = changed }) end
+if newer and anyway ~= '1' then return answer({ [5] = '1', [8] = upto }) end
 
 -- Up to the first call of bulk, the script only reads and decides.
 
@@ -378,5 +364,5 @@ local next_due = #ids < wanted and ordering.next_due or INF
 return answer({
   [2] = next_due < INF and text(next_due) or '', [3] = in_the_way, [4] = chosen,
   [5] = kept.on and 'kept' or ordering.more and '1' or '', [6] = tostring(unwanted), [7] = claimed,
-  [9] = newer and upto or '',
+  [8] = newer and upto or '',
 })
