@@ -23,6 +23,7 @@ import (
 	"github.com/tdf-framework/tdf/internal/redistest"
 	"github.com/tdf-framework/tdf/internal/rules"
 	"github.com/tdf-framework/tdf/internal/task"
+	"github.com/tdf-framework/tdf/internal/testspace"
 	"github.com/tdf-framework/tdf/manager"
 	"github.com/tdf-framework/tdf/redisstate"
 	"github.com/tdf-framework/tdf/redisstate/presence"
@@ -222,7 +223,7 @@ func TestUnfitHost(t *testing.T) {
 	expect.NoError(t, err)
 	held := w.task(id)
 	expect.Equal(t, held.HeldFor(), task.SourceReason(held.SourceName()))
-	must(t, w.store.Limits.Started(t.Context(), held.SourceName()))
+	testspace.StartedSource(t, w.store, held.SourceName())
 	expect.Result(w.newServer().RunOnce(t.Context())).OK(t)
 	w.runOnce(worker)
 	got := w.finished(id)

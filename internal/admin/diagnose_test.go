@@ -111,7 +111,7 @@ func TestDiagnose(t *testing.T) {
 		"all workers drain, start or stop":                             {SeverityProblem, func(v *vitals) { v.fleet.workers[0].Drained = "me" }},
 		"stopped sending heartbeats, but did not report their end: w2": {SeverityProblem, func(v *vitals) { v.fleet.workers = append(v.fleet.workers, silentSince(v, "w2", 60)) }},
 		"program p is held, because it cannot be started; a task tries it at 22:13:50 UTC, in 30 s; the last failure was: why (workers: w1)": {SeverityProblem, func(v *vitals) {
-			v.fleet.sources = []task.FailingSource{{Program: "p", Why: "why", Workers: []string{"w1"}, Since: v.at - 60, Last: v.at - 15}}
+			v.fleet.sources = []task.FailingSource{{Program: "p", Why: "why", Workers: []string{"w1"}, Since: v.at - 60, Last: v.at - 15, Tried: v.at - 15}}
 		}},
 		"program p is held, because it cannot be started; a task tries it now; the last failure was: why (workers: w1)": {SeverityProblem, func(v *vitals) {
 			v.fleet.workers[0].Pauses = []presence.Pause{{Program: "p", For: 0.5, Why: "why"}}

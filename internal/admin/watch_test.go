@@ -331,7 +331,7 @@ func TestWatchNamesAPause(t *testing.T) {
 	if got := look("well"); len(got.Pauses) != 0 || got.Estimate.Unknown != "" {
 		t.Errorf("with a pause of another program: %+v, %+v", got.Pauses, got.Estimate)
 	}
-	expect.NoError(t, s.Limits.Started(t.Context(), bad.SourceName()))
+	testspace.StartedSource(t, s, bad.SourceName())
 	for _, name := range []string{"w1", "w2"} {
 		pauses(name, presence.Pause{Program: "bad", For: 0.5, Why: "exit 5"})
 	}

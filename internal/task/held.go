@@ -28,6 +28,9 @@ const homeMark = "\n"
 // LimitReason returns the reason for which claims hold the tasks of a limit key.
 func LimitReason(key string) string { return limitReason + key }
 
+// PauseReason returns the reason for which claims hold the tasks of a paused group.
+func PauseReason(group string) string { return pauseReason + group }
+
 // SourceReason returns the reason for which claims hold the tasks of a source (docs/lifecycle.md, "Held programs").
 func SourceReason(source string) string { return sourceReason + source }
 

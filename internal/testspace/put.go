@@ -52,3 +52,18 @@ func PutTasks(t testing.TB, s *redisstate.Store, tasks map[int64]task.Hash) {
 		}
 	}
 }
+
+// StartedSource ends the hold of a source, as if a round of it had started.
+func StartedSource(t testing.TB, s *redisstate.Store, source string) {
+	t.Helper()
+	reason := task.SourceReason(source)
+	_, err := s.Conn.Redis.Pipelined(t.Context(), func(p redis.Pipeliner) error {
+		p.HDel(t.Context(), s.Keys.Failing(), source)
+		p.HDel(t.Context(), s.Keys.Paused(), reason)
+		p.ZAddXX(t.Context(), s.Keys.Held(), redis.Z{Member: reason})
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}

@@ -3,38 +3,65 @@ package limits
 import (
 	"context"
 	"slices"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
 	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate/conn"
-	"github.com/tdf-framework/tdf/redisstate/lua"
 )
 
 // FailedToStart notes that a worker could not start a source. If the worker is alone, no other live worker may run the
 // source. The program and the reason must be short lines, because Redis keeps them for each source. After enough
 // failures, the source is held (docs/lifecycle.md, "Held programs").
 func (s *Limiter) FailedToStart(ctx context.Context, worker, source string, alone bool, program, why string) error {
-	e := &conn.Args{}
-	e.Add(source, worker)
-	e.Flag(alone)
-	e.Count(task.MaxPaused / 2) // users may pause as much
-	e.Add(program, why)
-	return s.fault(ctx, "note that a program could not be started", e)
+	const doing = "note that a program could not be started"
+	failing, paused, reason := s.Conn.Keys.Failing(), s.Conn.Keys.Paused(), task.SourceReason(source)
+	var clock *redis.TimeCmd
+	var entry *redis.StringCmd
+	var pauses, known *redis.StringSliceCmd
+	err := s.Conn.Pipeline(ctx, doing, func(p redis.Pipeliner) {
+		clock, entry = p.Time(ctx), p.HGet(ctx, failing, source)
+		pauses, known = p.HKeys(ctx, paused), p.HKeys(ctx, failing)
+	})
+	if err != nil {
+		return err
+	}
+	held := func(source string) bool { return slices.Contains(pauses.Val(), task.SourceReason(source)) }
+	f, now := task.ParseFailing(source, entry.Val()), task.At(clock.Val())
+	f.Fail(now, worker, held(source))
+	f.Program, f.Why = program, why
+	holds := !held(source) && f.MustBeHeld(alone) && len(pauses.Val()) < task.MaxPaused/2 // users may pause as much
+	if holds {
+		f.Since, f.Tried = now, 0
+	}
+	var gone []string
+	if entry.Val() == "" && len(known.Val()) >= maxFailing {
+		i := slices.IndexFunc(known.Val(), func(name string) bool { return !held(name) })
+		if i < 0 { // the server reads the entries of held sources
+			return nil
+		}
+		gone = known.Val()[i : i+1]
+	}
+	return s.Conn.BestEffort(ctx, doing, func(p redis.Pipeliner) {
+		if len(gone) > 0 {
+			p.HDel(ctx, failing, gone...)
+		}
+		p.HSet(ctx, failing, source, f.String())
+		p.Expire(ctx, failing, failingFor)
+		if holds { // the server also ends the hold of a source without tasks
+			p.HSet(ctx, paused, reason, now.String()+" server")
+			p.ZAddNX(ctx, s.Conn.Keys.Held(), redis.Z{Score: float64(now), Member: reason})
+			s.wake(ctx, p, s.Conn.Keys.WakeServer(), 1)
+		}
+	})
 }
 
-// Started notes that a source has started: the server then returns its held tasks.
-func (s *Limiter) Started(ctx context.Context, source string) error {
-	e := &conn.Args{}
-	e.Add(source, "")
-	return s.fault(ctx, "note that a program has started", e)
-}
-
-func (s *Limiter) fault(ctx context.Context, doing string, e *conn.Args) error {
-	keys := []string{s.Conn.Keys.Failing(), s.Conn.Keys.Paused(), s.Conn.Keys.Held(), s.Conn.Keys.WakeServer()}
-	_, err := s.Conn.Run(ctx, doing, lua.Fault, keys, e.All, conn.Anything)
-	return err
-}
+// Bounds of the hash with the sources that workers could not start.
+const (
+	maxFailing = 1000
+	failingFor = 24 * time.Hour // after the last failure
+)
 
 // HeldSources returns the sources that are held now. Sources are named by [task.Properties.SourceName].
 func (s *Limiter) HeldSources(ctx context.Context) (all []task.FailingSource, err error) {

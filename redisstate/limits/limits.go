@@ -4,12 +4,12 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
 	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate/conn"
-	"github.com/tdf-framework/tdf/redisstate/lua"
 )
 
 // SetLimit sets the limit of a key. The limit holds from the next claim on, and counts the tasks of the key that run
@@ -30,14 +30,30 @@ func (s *Limiter) writeLimit(ctx context.Context, key, limit string, keepStarts 
 	if err := task.CheckLimitKey(key); err != nil {
 		return fmt.Errorf("set a limit: %w", err)
 	}
-	keys := []string{s.Conn.Keys.Limits(), s.Conn.Keys.Starts(key)}
-	reply, err := s.Conn.Run(ctx, fmt.Sprintf("set the limit of %q", key), lua.LimitSet, keys,
-		[]any{key, limit, task.MaxLimits, keepStarts}, conn.IsNumber)
-	if !conn.Unanswered(err) && conn.Number(reply) < 0 {
-		return fmt.Errorf("set the limit of %q: more than %d keys would have a limit; remove other limits", key,
-			task.MaxLimits)
+	doing := fmt.Sprintf("set the limit of %q", key)
+	var exists *redis.BoolCmd
+	var n *redis.IntCmd
+	all, starts := s.Conn.Keys.Limits(), s.Conn.Keys.Starts(key)
+	err := s.Conn.Pipeline(ctx, doing, func(p redis.Pipeliner) { exists, n = p.HExists(ctx, all, key), p.HLen(ctx, all) })
+	if err != nil {
+		return err
 	}
-	return err
+	if limit != "" && !exists.Val() && n.Val() >= task.MaxLimits {
+		return fmt.Errorf("%s: more than %d keys would have a limit; remove other limits", doing, task.MaxLimits)
+	}
+	return s.Conn.Write(ctx, doing, func(p redis.Pipeliner) {
+		if limit == "" {
+			p.HDel(ctx, all, key)
+		} else {
+			p.HSet(ctx, all, key, limit)
+		}
+		if keepStarts == 0 {
+			p.Unlink(ctx, starts)
+		} else { // the last starts count for the new rate, too
+			p.Expire(ctx, starts, time.Duration(keepStarts)*time.Second)
+		}
+		s.check(ctx, p, task.LimitReason(key))
+	})
 }
 
 // Limits returns the limits of all keys and how they are used, ordered by key.

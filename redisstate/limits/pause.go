@@ -8,9 +8,9 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/tdf-framework/tdf/internal/class"
 	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate/conn"
-	"github.com/tdf-framework/tdf/redisstate/lua"
 )
 
 // A Pausing says who has paused something, and when.
@@ -23,32 +23,77 @@ type Pausing struct {
 // Pause stops claims from the given queues, groups or namespace. When it returns, no worker claims their tasks any
 // more. It returns the number of new pauses.
 func (s *Limiter) Pause(ctx context.Context, who string, what ...task.Pausable) (int, error) {
-	return s.setPaused(ctx, "1", who, what)
+	return s.setPaused(ctx, true, who, what)
 }
 
 // Resume ends pauses, and returns how many it ended. The server then returns the tasks of groups that claims have held.
 func (s *Limiter) Resume(ctx context.Context, who string, what ...task.Pausable) (int, error) {
-	return s.setPaused(ctx, "", who, what)
+	return s.setPaused(ctx, false, who, what)
 }
 
-func (s *Limiter) setPaused(ctx context.Context, pausing, who string, what []task.Pausable) (n int, err error) {
-	args := []any{pausing, who, task.MaxPaused}
-	for _, p := range what {
+func (s *Limiter) setPaused(ctx context.Context, pausing bool, who string, what []task.Pausable) (n int, err error) {
+	const doing = "pause or resume"
+	names := make([]string, len(what))
+	for i, p := range what {
 		if err := p.Check(); err != nil {
-			return 0, fmt.Errorf("pause or resume: %w", err)
+			return 0, fmt.Errorf("%s: %w", doing, err)
 		}
-		args = append(args, p.String())
+		names[i] = p.String()
 	}
-	keys := []string{s.Conn.Keys.Paused(), s.Conn.Keys.WakeOpen()}
-	reply, err := s.Conn.Run(ctx, "pause or resume", lua.Pause, keys, args, conn.IsNumber)
-	if conn.Unanswered(err) {
+	if len(names) == 0 {
+		return 0, nil
+	}
+	paused := s.Conn.Keys.Paused()
+	var clock *redis.TimeCmd
+	var before *redis.SliceCmd
+	var all *redis.IntCmd
+	var waiting *redis.StringSliceCmd
+	err = s.Conn.Pipeline(ctx, doing, func(p redis.Pipeliner) {
+		clock, before, all = p.Time(ctx), p.HMGet(ctx, paused, names...), p.HLen(ctx, paused)
+		waiting = p.HKeys(ctx, s.Conn.Keys.First())
+	})
+	if err != nil {
 		return 0, err
 	}
-	if n = conn.Number(reply); n < 0 {
-		return 0, fmt.Errorf("pause: more than %d queues and groups would be paused; resume some of them",
-			task.MaxPaused)
+	for _, value := range before.Val() {
+		if (value != nil) != pausing {
+			n++
+		}
 	}
-	return n, err
+	if pausing && n > 0 && int(all.Val())+n > task.MaxPaused {
+		return 0, fmt.Errorf("pause: more than %d queues and groups would be paused; resume some of them", task.MaxPaused)
+	}
+	// A repeated call writes again, because a replica may lack the change.
+	return n, s.Conn.Write(ctx, doing, func(p redis.Pipeliner) {
+		for _, name := range names {
+			if pausing {
+				p.HSetNX(ctx, paused, name, task.At(clock.Val()).String()+" "+who)
+				continue
+			}
+			p.HDel(ctx, paused, name)
+			if what, _ := task.ParsePausable(name); what.Group != "" { // the server returns the tasks of the group
+				s.check(ctx, p, task.PauseReason(what.Group))
+			}
+		}
+		if !pausing {
+			s.wakeWorkers(ctx, p, waiting.Val())
+		}
+	})
+}
+
+// mostWoken is for how many requirements the end of a pause wakes workers. Workers notice the others when they next
+// claim.
+const mostWoken = 1000
+
+// wakeWorkers wakes workers for tasks of the list open, and of requirements.
+func (s *Limiter) wakeWorkers(ctx context.Context, p redis.Pipeliner, requirements []string) {
+	const tokens = 8
+	s.wake(ctx, p, s.Conn.Keys.WakeOpen(), tokens)
+	for _, name := range requirements[:min(len(requirements), mostWoken)] {
+		if name != class.Plain {
+			s.wake(ctx, p, s.Conn.Keys.WakeFor(name), tokens)
+		}
+	}
 }
 
 // Paused returns what is paused now, ordered by name.

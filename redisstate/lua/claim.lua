@@ -43,7 +43,6 @@ local tasks, groups, code, worker, wanted, lease, random = unpack(ARGV, 3, 9)
 local bytes, margin, plain, anyway = ARGV[10] + 0, ARGV[11], ARGV[13] == '1', ARGV[16]
 local lease_until, lease_text = now + lease, text(now + lease)
 local MOST_LOOKED_AT = 1000
-local FOR_OTHERS, TRIES_FOR = 3, 10 -- seconds
 local prefix = string.sub(open, 1, -1 - #'open')
 local returned = prefix .. 'returned:'
 
@@ -109,7 +108,6 @@ local ids, chosen, deadlines, entered, looks = {}, {}, {}, {}, {}
 local serving -- the queue of the next tasks
 local in_the_way, odd = {}, {} -- overdue tasks, and entries of invalid tasks in `due`
 local changes = {} -- tasks that enter another place, or get another time: each has its id, place or nil, and time
-local trials = {} -- the reasons and the ids of claimed tasks that try a held source
 local unwanted, looked_at = 0, 0
 local left_open, left_placed = 0, false -- how many tasks leave `open`, and whether some leave their places
 
@@ -127,20 +125,17 @@ local function is_paused(name)
   return pausing and pauses[name]
 end
 
--- Returns why a task must not start here: '' if it stays for other workers, the reason for which it is held, or nil. If
--- the task tries a held source, the second result is this reason. First, it is left to workers that may start it.
+local trials = {} -- the reasons and the ids of tasks that have returned to try a held source: each may start once
+
+-- Returns why a task must not start here: '' if it stays for other workers, the reason for which it is held, or nil.
 local function obstacle(id, not_on, group_of_task, program, source)
   if not_on and not_here(not_on) then return '' end
   if not pausing then return nil end
   if is_paused('group=' .. (group_of_task or '')) then return 'paused=' .. group_of_task end
-  local name = sources.name_of(program, source)
-  local reason = 'source=' .. name
+  local reason = 'source=' .. sources.name_of(program, source)
   if not is_paused(reason) then return nil end
-  local at = try('ZSCORE', returned .. reason, id)
-  local since = now - (type(at) == 'string' and score_of(at) or 0)
-  if since > TRIES_FOR then return reason end
-  local failures = since < FOR_OTHERS and call('HGET', prefix .. 'failing', name) or ''
-  return string.find(failures .. '\n', '\n' .. worker .. '\n', 1, true) and '' or nil, reason
+  if type(try('ZSCORE', returned .. reason, id)) ~= 'string' then return reason end
+  put(trials, reason, id)
 end
 
 -- Returns whether the worker may run a task, as far as the script knows before it reads all of the task.
@@ -209,9 +204,9 @@ local function may_start(key, member, id)
   return starts
 end
 
--- Starts a task, unless the limit of its key has no room. It may try the source that is held for a reason. A worker
--- prefetches no task of which a worker that is gone has already prefetched a round: that has a property `prefetched`.
-local function start(source, trial)
+-- Starts a task, unless the limit of its key has no room. A worker prefetches no task of which a worker that is gone
+-- has already prefetched a round: that has a property `prefetched`.
+local function start(source)
   local id, f, key = source.id, source.f, source.place and source.f[LIMIT_KEY] or ''
   if #ids >= needed and (key ~= '' or source.timeout < INF or round_of(f[2]) ~= '0' or f[NOT_ON] or f[PREFETCHED]) then
     wanted, ordering.more = #ids, true
@@ -231,7 +226,6 @@ local function start(source, trial)
   entered[2 * n - 1], entered[2 * n] = now_text, id
   looks[2 * n - 1], looks[2 * n] = look < lease_until and text(look) or lease_text, id
   fitting.take(source.request)
-  if trial then put(trials, trial, id) end
   leave(source)
 end
 
@@ -254,10 +248,10 @@ local function consider(source)
   elseif source.start_after > now then
     return set_aside(source, source.place, source.start_after)
   end
-  local reason, trial = obstacle(source.id, f[NOT_ON], f[6], f[8], f[SOURCE])
+  local reason = obstacle(source.id, f[NOT_ON], f[6], f[8], f[SOURCE])
   if reason == '' then return true end
   if reason then return hold(source, reason) end
-  return start(source, trial)
+  return start(source)
 end
 
 if fitting.plain then kept.use(prefix, worker, may_run, ordering.serves) end
@@ -297,10 +291,7 @@ for _, c in ipairs(changes) do
   end
 end
 bulk('ZADD', due, odd)
-for i = 1, #trials, 2 do
-  try('ZREM', returned .. trials[i], trials[i + 1])
-  sources.try(prefix, trials[i])
-end
+for i = 1, #trials, 2 do try('ZREM', returned .. trials[i], trials[i + 1]) end
 local line = now_text .. ' ' .. worker .. ': running'
 local write = {
   '', 'state', 'running', 'lease_until', lease_text, 'lease', lease, 'deadline', '', 'log', '',

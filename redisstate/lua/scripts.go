@@ -40,11 +40,8 @@ var (
 	Unhold = declare(Script{
 		Name: "unhold", Full: Runs, Unconfirmed: true, After: "prelude common sources values places limiting",
 	})
-	LimitSet  = declare(Script{Name: "limitset", After: "prelude common values", Full: Runs})
 	TokenSet  = declare(Script{Name: "tokenset", After: "prelude common values", Full: Runs})
-	Fault     = declare(Script{Name: "fault", After: "prelude common sources values", Full: Runs, Unconfirmed: true})
 	Learn     = declare(Script{Name: "learn", After: "prelude common", Full: Runs, Unconfirmed: true})
-	Pause     = declare(Script{Name: "pause", After: "prelude common values", Full: Runs})
 	Heartbeat = declare(Script{Name: "heartbeat", After: "prelude common values", Full: Runs, Unconfirmed: true})
 	Register  = declare(Script{Name: "heartbeat", After: "prelude common values", Full: Fails, Unconfirmed: true})
 	Forget    = declare(Script{Name: "forget", After: "prelude common values", Full: Runs, Unconfirmed: true})

@@ -1,8 +1,8 @@
 -- sources: common code for sources that fail to start (docs/lifecycle.md, "Held programs").
 --
 -- A source is what workers start: the program and the source of a task. It is named by the SHA-1 of both. The hash
--- `failing` has an entry for each source that workers could not start since it last started: see fault.lua. A held
--- source is among the pauses, as `source=SHA1`, so that claims know it and hold its tasks.
+-- `failing` has an entry for each source that workers could not start since it last started (internal/task/failing.go).
+-- A held source is among the pauses, as `source=SHA1`, so that claims know it and hold its tasks.
 
 local sources = {}
 
@@ -13,13 +13,6 @@ function sources.name_of(program, source) return redis.sha1hex((program or '') .
 function sources.start(prefix, sha)
   redis.pcall('HDEL', prefix .. 'failing', sha)
   if redis.pcall('HDEL', prefix .. 'paused', 'source=' .. sha) == 1 then check_held(prefix, 'source=' .. sha) end
-end
-
--- Notes that a task tries a source that is held for a reason. The next trial comes later.
-function sources.try(prefix, reason)
-  local failing, sha = prefix .. 'failing', string.match(reason, '^source=(.*)$')
-  local entry, n = string.gsub(redis.call('HGET', failing, sha) or '', '^(%S+ %S+ %d+)[^\n]*', '%1 ' .. now_text)
-  if n > 0 then redis.call('HSET', failing, sha, entry) end
 end
 
 -- Notes the starts of tasks, if any source fails: of those whose round has an exit status; without a round, of all.

