@@ -163,6 +163,7 @@ func TestInvalidOptions(t *testing.T) {
 		"worker.WithArchives(archive.Compressions()...)":  nil,
 		`program "p" has a nil handler`:                   {Handle("p", nil)},
 		`program "q" has a nil handler`:                   {HandleKind[int, int]("q", nil)},
+		"a function of Use is nil":                        {Use(nil)},
 		`handle program "a/b": program: "a/b" contains`:   {Handle("a/b", nothing)},
 		`handle program "": program: is empty`:            {Handle("", nothing)},
 		`program "p" has two handlers`:                    {Handle("p", nothing), Handle("p", nothing)},
@@ -265,4 +266,22 @@ func TestStateErrorOfAHandler(t *testing.T) {
 			w.updated(id, "0-1 seen")
 		})
 	}
+}
+
+// Use wraps the handlers of all programs, the first function outermost.
+func TestWrappedHandlers(t *testing.T) {
+	var said []string
+	wrap := func(name string) func(Handler) Handler {
+		return func(next Handler) Handler {
+			return func(ctx context.Context, r *Round) error {
+				said = append(said, name)
+				return next(ctx, r)
+			}
+		}
+	}
+	o := expect.Result(newOptions([]Option{Use(wrap("outer"), wrap("inner")), Handle("p", nothing), Handle("q", nothing)})).Value(t)
+	for _, program := range []string{"p", "q"} {
+		expect.NoError(t, o.handlers[program](t.Context(), nil))
+	}
+	expect.Equal(t, said, []string{"outer", "inner", "outer", "inner"})
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"time"
 
 	"github.com/tdf-framework/tdf/fetch"
@@ -23,6 +24,7 @@ type options struct {
 	runner        Runner
 	handlers      handlers
 	archives      []fetch.Compression
+	wrap          []func(next Handler) Handler
 	timers        func(time.Duration) <-chan time.Time // nil for time.After
 	store         broker.DirectStore                   // a test sets it; otherwise, Run connects to Redis
 
@@ -41,8 +43,14 @@ func newOptions(with []Option) (options, error) {
 		o.errs = append(o.errs, errors.New("a worker without handlers runs programs, so it needs "+
 			"worker.WithArchives(archive.Compressions()...), with the package fetch/archive"))
 	}
+	if slices.ContainsFunc(o.wrap, func(f func(Handler) Handler) bool { return f == nil }) {
+		o.errs = append(o.errs, errors.New("a function of Use is nil"))
+	}
 	if err := errors.Join(o.errs...); err != nil {
 		return o, fmt.Errorf("make a worker: %w", err)
+	}
+	for program, h := range o.handlers {
+		o.handlers[program] = o.wrapped(h)
 	}
 	return o, nil
 }
@@ -114,6 +122,20 @@ func Handle(program string, h Handler) Option {
 		}
 		o.handlers[program] = h
 	}
+}
+
+// Use wraps the handlers of all programs, for example to log or to measure their rounds, or to report their errors. The
+// first is the outermost.
+func Use(wrap ...func(next Handler) Handler) Option {
+	return func(o *options) { o.wrap = append(o.wrap, wrap...) }
+}
+
+// wrapped returns a handler with what wraps it.
+func (o *options) wrapped(h Handler) Handler {
+	for _, wrap := range slices.Backward(o.wrap) {
+		h = wrap(h)
+	}
+	return h
 }
 
 func (o *options) checkHandler(program string, h Handler) error {
