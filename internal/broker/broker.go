@@ -91,7 +91,7 @@ type Broker struct {
 	waiting   map[string]*time.Timer // by session, those that end the claim of a worker with resources
 
 	wakers  *pool.Pool // of the waitlists that have one
-	pollers pollers    // the other waitlists
+	polling sync.Mutex // of the other waitlists
 }
 
 // New returns a Broker.
@@ -99,6 +99,6 @@ func New(s *redisstate.Store, o Options) *Broker {
 	return &Broker{
 		store: wholeOf(s), o: o, givingUp: make(chan struct{}, 1), waitlists: map[string]*waitlist{},
 		waiting: map[string]*time.Timer{},
-		wakers:  pool.New(mostWakers), pollers: pollers{of: map[string]int{}},
+		wakers:  pool.New(mostWakers),
 	}
 }

@@ -50,7 +50,8 @@ const (
 	// mostWakers bounds the connections to Redis, of which each token has a share. The calls in waitlists that get none
 	// look for tasks from time to time.
 	mostWakers    = 128
-	mostWaitlists = 1000 // without a call; the others are forgotten, with the turns of their queues
+	pollPause     = 20 * time.Millisecond // between two of their looks
+	mostWaitlists = 1000                  // without a call; the others are forgotten, with the turns of their queues
 )
 
 // waitlist returns the waitlist of an offer of a token's workers that have this free.
@@ -188,9 +189,9 @@ func (l *waitlist) serve() {
 		case quiet:
 			l.sleep(pause)
 		case waker == nil:
-			time.Sleep(max(pause, l.broker.pollers.pause(l.token)))
+			time.Sleep(longestIdle)
+			l.broker.poll()
 			l.wakeNext()
-			giveBack()
 			waker, giveBack = l.broker.takeWaker(l) // one may be free now
 		case l.await(waker, pause):
 			l.wakeNext()
@@ -253,7 +254,7 @@ func (l *waitlist) stop() bool {
 func (b *Broker) takeWaker(l *waitlist) (w *conn.Waker, giveBack func()) {
 	leave, err := b.wakers.Enter(l.token)
 	if err != nil {
-		return nil, b.pollers.enter(l.token)
+		return nil, func() {}
 	}
 	w = b.store.WakeWorker(&l.offer, func() class.Capacities { return l.free })
 	return w, func() {
@@ -262,29 +263,9 @@ func (b *Broker) takeWaker(l *waitlist) (w *conn.Waker, giveBack func()) {
 	}
 }
 
-// pollers counts the waitlists without a waker, by token. Together they look for tasks at most 50 times a second, and
-// each token as often as the others.
-type pollers struct {
-	mu sync.Mutex
-	of map[string]int
-}
-
-func (p *pollers) enter(token string) (leave func()) {
-	p.add(token, 1)
-	return func() { p.add(token, -1) }
-}
-
-func (p *pollers) add(token string, n int) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.of[token] += n; p.of[token] == 0 {
-		delete(p.of, token)
-	}
-}
-
-// pause returns how long a waitlist of a token waits before it looks again.
-func (p *pollers) pause(token string) time.Duration {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return max(longestIdle, time.Duration(len(p.of)*p.of[token])*20*time.Millisecond)
+// poll waits until a waitlist without a waker may look for tasks.
+func (b *Broker) poll() {
+	b.polling.Lock()
+	defer b.polling.Unlock()
+	time.Sleep(pollPause)
 }

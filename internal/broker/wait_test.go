@@ -10,8 +10,7 @@ import (
 	"github.com/tdf-framework/tdf/internal/testspace"
 )
 
-// However many offers one token's workers have, the workers of another token are woken as soon as they have a task, and
-// with more offers than its share, they look for tasks as often as those of the first one.
+// However many offers one token's workers have, the workers of another token are woken as soon as they have a task.
 func TestShareOfWakers(t *testing.T) {
 	d := New(testspace.Connect(t, testspace.Config(t, redistest.Shared(t))), Options{})
 	take := func(token string, n int) (woken int) {
@@ -26,7 +25,5 @@ func TestShareOfWakers(t *testing.T) {
 	}
 	expect.Equal(t, take("greedy", 400), mostWakers/2)
 	expect.Equal(t, take("other", 33), mostWakers/4)
-	expect.Equal(t, d.pollers.pause("other"), longestIdle)
-	expect.Compare(t, d.pollers.pause("greedy"), ">", 5*longestIdle)
 	expect.True(t, d.waitlist("greedy", class.Offer{}, nil) != d.waitlist("other", class.Offer{}, nil), "two tokens share a waitlist")
 }
