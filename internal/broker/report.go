@@ -26,8 +26,6 @@ const (
 	// MaxKept is how many bytes a report may say about files that stay on the worker.
 	MaxKept = 4 << 10
 
-	mostExplained = 4 << 20 // bytes of errors that one call reads
-
 	longestDelay = task.Seconds(100 * 365 * 24 * 60 * 60)
 )
 
@@ -199,7 +197,7 @@ func (b *Broker) Report(ctx context.Context, t *access.Token, id string, reports
 	}
 	noteFailures(ctx, w, reported...)
 	b.endWait(t, id, nil)
-	return answers, b.readAgain(ctx, slices.Concat(over, late, later))
+	return answers, b.answerAgain(ctx, slices.Concat(over, late, later))
 }
 
 // deliveries reads of the tasks what the reports need, and decides what the reports mean for them.
