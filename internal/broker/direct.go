@@ -2,10 +2,12 @@ package broker
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"io"
 	"io/fs"
+	"slices"
 	"sync"
 	"time"
 
@@ -155,52 +157,36 @@ func (d *Direct) turn(ctx, claiming context.Context, r redisstate.ClaimParams, r
 // A claim does not read it, because few rounds need it. If the tasks cannot be read, rounds that open tasks must be
 // reported again, because a result must not be stored without its tasks.
 func (d *Direct) ready(ctx context.Context, all []*Delivery) (ready []*Delivery, err error) {
-	var opening, failed []*Delivery
+	var read []*Delivery
+	var ids []int64
+	var closed error // why rounds may open no tasks, or nil
 	for _, x := range all {
-		switch {
-		case x.OpensTasks():
-			opening = append(opening, x)
-		case x.needsRead():
-			failed = append(failed, x)
-		default:
+		if !x.OpensTasks() && !x.needsRead() {
 			ready = append(ready, x)
+			continue
 		}
+		read, ids = append(read, x), append(ids, x.Task.ID)
 	}
-	stored, err := d.readTasks(ctx, failed, redisstate.Rules)
-	for i, t := range stored {
-		if x := failed[i]; err == nil && holds(t, x.Task) { // otherwise Redis refuses the report, too
-			t.Program, t.Source = x.Task.Program, x.Task.Source // which the rules do not need
-			x.Task, x.read = t, true
-			x.Decide()
-		}
-	}
-	ready = append(ready, failed...)
-	if len(opening) == 0 {
+	if len(read) == 0 {
 		return ready, nil
 	}
-	more, err := d.readyToOpen(ctx, opening)
-	return append(ready, more...), err
-}
-
-// readyToOpen does the work of ready for rounds that open tasks.
-func (d *Direct) readyToOpen(ctx context.Context, opening []*Delivery) (ready []*Delivery, err error) {
-	closed := d.store.RoundsOpen(ctx)
-	stored, err := d.readTasks(ctx, opening, redisstate.Facts)
+	if slices.ContainsFunc(read, (*Delivery).OpensTasks) {
+		closed = d.store.RoundsOpen(ctx)
+	}
+	stored, err := d.store.Read(ctx, ids, redisstate.Want{Fields: redisstate.Facts | redisstate.Rules})
 	if err == nil && closed != redisstate.ErrRoundsOpenNothing {
 		err = closed
 	}
-	for i, x := range opening {
+	for i, x := range read {
 		switch {
-		case err != nil:
-			x.answer(ctx, err)
-			continue
-		case !holds(stored[i], x.Task):
-			x.answer(ctx, &rules.StateError{ID: x.Task.ID, Verb: rules.VerbExecute})
+		case err == nil && holds(stored[i].Task, x.Task):
+			x.Task, x.read = stored[i].Task, true
+			x.complete(closed)
+		case x.OpensTasks():
+			x.answer(ctx, cmp.Or[error](err, &rules.StateError{ID: x.Task.ID, Verb: rules.VerbExecute}))
 			continue
 		}
-		x.Task, x.read = stored[i], true
-		x.complete(closed)
-		ready = append(ready, x)
+		ready = append(ready, x) // if its task is another's, Redis refuses the report
 	}
 	return ready, err
 }
@@ -208,23 +194,6 @@ func (d *Direct) readyToOpen(ctx context.Context, opening []*Delivery) (ready []
 // holds reports whether a stored task still runs in the round of a claimed one.
 func holds(stored, claimed *task.Task) bool {
 	return stored != nil && stored.State == task.Running && stored.Round == claimed.Round
-}
-
-// readTasks reads the tasks of reports. An element of a task that does not exist is nil.
-func (d *Direct) readTasks(ctx context.Context, all []*Delivery, fields redisstate.Fields) ([]*task.Task, error) {
-	ids := make([]int64, len(all))
-	for i, x := range all {
-		ids[i] = x.Task.ID
-	}
-	if len(ids) == 0 {
-		return nil, nil
-	}
-	stored, err := d.store.Read(ctx, ids, redisstate.Want{Fields: fields})
-	tasks := make([]*task.Task, len(stored))
-	for i := range stored {
-		tasks[i] = stored[i].Task
-	}
-	return tasks, err
 }
 
 // Earlier returns what the earlier rounds of a claimed task have left: the checkpoint, and the error of the last round.
