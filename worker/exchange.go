@@ -35,7 +35,6 @@ type exchange struct {
 	resting  <-chan time.Time
 	kept     bool // the worker rests until more is free, because it is kept for a task
 	passing  bool // the last claims have met tasks that the worker must not get
-	more     int  // claims without a task in a row
 
 	endOfClaims func() // closes noClaims
 }
@@ -240,12 +239,9 @@ func (x *exchange) answered(a call) {
 	x.learn(a)
 }
 
-// A claim skips a bounded number of tasks that the worker must not get. Then the worker continues with another claim.
-// After maxClaimsAtOnce claims without a task the worker pauses, so that Redis has time for other clients.
-const (
-	maxClaimsAtOnce = 10
-	claimPause      = 50 * time.Millisecond
-)
+// claimPause is the time between two claims of a worker that skip tasks which it must not get: a claim skips a bounded
+// number of them. In this time, Redis serves other clients.
+const claimPause = 5 * time.Millisecond
 
 // learn decides from the answer to a claim when the worker claims again.
 func (x *exchange) learn(a call) {
@@ -256,18 +252,13 @@ func (x *exchange) learn(a call) {
 	}
 	x.passing = c.Unwanted > 0 || x.passing && n > 0
 	x.idle, x.resting, x.kept = false, nil, false
-	x.more++
-	if n > 0 {
-		x.more = 0
-	}
 	full := a.err == nil && n >= a.claim.Most
 	if full {
 		x.endAwait() // tokens are for workers with free slots
 	}
-	if full || a.err == nil && c.More && x.more < maxClaimsAtOnce {
+	if full || a.err == nil && c.More && n > 0 {
 		return
 	}
-	x.more = 0
 	switch {
 	case a.err != nil:
 		x.log.Error("claiming failed, trying again", "error", a.err)

@@ -28,7 +28,6 @@ type waitlist struct {
 	waiting *list.List // of chan struct{}
 	next    time.Time  // when the next task becomes due; zero if that is unknown
 	quiet   time.Time  // until then, the waitlist wakes nobody
-	refusal int        // the number of claims in a row that met only tasks that their workers must not have
 	serving bool       // a goroutine takes tokens
 	changed chan struct{}
 	endWait context.CancelFunc // ends the goroutine's wait for a token
@@ -44,8 +43,7 @@ const (
 	linger = time.Second
 
 	dueSlack      = 2 * time.Millisecond
-	unwantedPause = 10 * time.Millisecond // more for each further refusal
-	mostUnwanted  = 25                    // refusals that make the pause longer
+	unwantedPause = 100 * time.Millisecond // after a claim that met only tasks that its worker must not have
 
 	// mostWakers bounds the connections to Redis, of which each token has a share. The calls in waitlists that get none
 	// look for tasks from time to time.
@@ -145,15 +143,11 @@ func (l *waitlist) learn(c *redisstate.ClaimResult) {
 	if c.Next < task.Never && c.Now > 0 {
 		l.next = time.Now().Add(max(c.Next.Sub(c.Now), 0).Std() + dueSlack)
 	}
-	if len(c.Claims) > 0 || c.Unwanted == 0 {
-		l.refusal = 0
-	}
 	switch {
 	case c.MustWait:
 		l.quiet = time.Now().Add(redisstate.RoomPause)
 	case len(c.Claims) == 0 && c.Unwanted > 0: // Redis has a token for another worker, so the next one follows at once
-		l.refusal = min(l.refusal+1, mostUnwanted)
-		l.quiet = time.Now().Add(time.Duration(l.refusal) * unwantedPause)
+		l.quiet = time.Now().Add(unwantedPause)
 	}
 	news := !l.next.IsZero() || l.quiet.After(time.Now())
 	l.mu.Unlock()
