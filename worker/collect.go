@@ -128,7 +128,7 @@ func (e *execution) packFiles(x *roundIO, ended Ended, result *rules.Result) (er
 	}
 	if errors.As(err, new(rounddir.TooMuchError)) {
 		result.Files.Kept = fmt.Sprintf("%v; they are on worker %s in %s", err, e.s.name, e.scratchPath())
-		err = e.keepScratch(x.dir.KeepScratch)
+		_, err = e.keepAs(scratchPlace, x.dir.KeepScratch)
 	}
 	if err != nil {
 		return fmt.Errorf("fetch: %w", err)

@@ -53,7 +53,7 @@ type execution struct {
 
 	// the number in the names of the output files; above 1 if earlier executions of this round left files
 	// (docs/programs.md); 0 while no file has a name
-	number     atomic.Int64
+	number     int64
 	programDir atomic.Pointer[string] // the name of the program's directory; nil until the program is there
 	followed   atomic.Bool            // whether a user watches the round
 	record     *record.Record         // the output files; nil if the round did not get that far

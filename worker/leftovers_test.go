@@ -11,7 +11,6 @@ import (
 
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/redistest"
-	"github.com/tdf-framework/tdf/internal/worker/record"
 	"github.com/tdf-framework/tdf/redisstate/presence"
 )
 
@@ -37,7 +36,7 @@ func TestLeftoversOfOtherWorkers(t *testing.T) {
 			dir := filepath.Join(w.worker().roundsOf("w2"), "p1")
 			must(t, os.MkdirAll(filepath.Join(dir, "7/scratch"), 0o755))
 			must(t, os.WriteFile(filepath.Join(dir, lockFile), nil, 0o600))
-			leaveOutput(t, record.NewSlot(dir, 1, nil), record.RoundRef{Program: "p", Task: 17, Round: 3})
+			leaveOutput(t, dir)
 			c.change(w, dir)
 			worker := w.worker()
 			ended := ""

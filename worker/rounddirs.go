@@ -97,9 +97,6 @@ func (s *supervisor) removeDirs() {
 	for _, dir := range s.dirs {
 		_ = dir.Remove()
 	}
-	for _, slot := range s.outputs {
-		slot.Close()
-	}
 	s.unlockRounds()
 	s.tidy()
 }

@@ -102,10 +102,7 @@ func (s *supervisor) next(e *execution) *execution {
 func (s *supervisor) passOn(e *execution) *execution {
 	select {
 	case next := <-s.tasks:
-		if e.record != nil { // the result has its output
-			e.record.Release()
-			e.record = nil
-		}
+		e.settleOutput(true) // the result has the output
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		s.begin(next, e.slot)
@@ -215,8 +212,7 @@ func (s *supervisor) drop(e *execution, reason error) {
 func (e *execution) logDropped(reason error) { e.log.Info("dropped", "reason", reason) }
 
 // logUndelivered logs that the worker stops before Redis has accepted a report. If the round printed something, only
-// its output files have the output now. settleOutput then keeps the files of the slot, and logs where they are. The
-// other files are where the configuration says.
+// its output files have the output now. settleOutput then keeps the files, and logs where they are.
 func (e *execution) logUndelivered(reason error) {
 	if e.cause != nil || e.record == nil {
 		e.logDropped(reason)
@@ -236,7 +232,7 @@ func (s *supervisor) freeDropped(e *execution) {
 // removed. So there are never more directories than slots, however long their removal takes.
 func (s *supervisor) leaveSlot(e *execution, success bool) {
 	defer s.work.Done()
-	e.settleOutput()
+	e.settleOutput(e.stored || errors.Is(e.cause, errDiskFull)) // if the disk is full, kept files would keep it full
 	s.occupancy.add(-1)
 	s.mu.Lock()
 	delete(s.held, e)

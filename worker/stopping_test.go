@@ -122,7 +122,7 @@ var stops = map[string]map[string]struct {
 			s.timers.fire(s, s.worker.reportBound())
 			s.timers.fire(s, s.worker.answer)
 			s.timers.fire(s, s.worker.answer)
-		}, dropped, `msg="output that Redis does not hold could not be kept"`},
+		}, dropped, `msg="output could not be kept"`},
 		"after a second signal": {finishing, func(s *stopping) {
 			s.withoutRedis()
 			s.worker.StopNow()

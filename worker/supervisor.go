@@ -44,7 +44,7 @@ type supervisor struct {
 	diskFull error           // ends the worker
 	dirs     []*rounddir.Dir // directories that no round uses at present
 
-	outputs []*record.Slot // the output files of the slots
+	spool record.Spool // the output files of rounds
 
 	claimed             signal
 	reportingLive       chan struct{} // a lock, so that only one call at a time reports running rounds
@@ -93,7 +93,7 @@ func (w *Worker) open(claiming context.Context, once bool) (s *supervisor, end f
 
 func newSupervisor(w *Worker) *supervisor {
 	return &supervisor{
-		Worker: w, held: map[*execution]bool{}, reportingLive: make(chan struct{}, 1),
+		Worker: w, spool: record.Spool{Dir: w.rounds(), Before: w.lockRounds}, held: map[*execution]bool{}, reportingLive: make(chan struct{}, 1),
 		tasks: make(chan *execution, mostInStock), ended: make(chan *execution, mostInStock),
 		stock: stock{short: shortRun, most: prefetchedFor, began: map[int]time.Time{}},
 		freed: make(signal, 1), claimed: make(signal, 1), noClaims: make(chan struct{}),

@@ -17,7 +17,7 @@ import (
 // A reader that sees some of a worker's tails gets each byte once, or knows that text is missing. Most lines are equal, as those of a loop that waits.
 func TestFollowedTails(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		r := record.NewInMemory(record.NewSlot("unused", 1, nil), record.RoundRef{}, false)
+		r := (&record.Spool{}).InMemory(record.RoundRef{}, false)
 		stdout, stderr := r.Writers()
 		var whole, got [2]strings.Builder
 		receive := func(text string) {

@@ -1,24 +1,23 @@
 package record
 
 import (
-	"bufio"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
+	"syscall"
 
 	"golang.org/x/sys/unix"
 )
 
-// A Leftover has the files that a Slot of a killed worker has left.
+// A Leftover is the output of a round that a killed worker has left.
 type Leftover struct {
 	RoundRef
-
-	at    int
-	files [2]*spare // nil for a stream without output
+	files [2]*os.File // nil for a stream without output
 }
 
 // Streams returns the streams with output: 0 for stdout, 1 for stderr.
@@ -31,120 +30,79 @@ func (l *Leftover) Streams() (streams []int) {
 	return streams
 }
 
-// Keep moves the file for a stream to a directory. If the name is taken, the error is [os.ErrExist].
+// Keep moves the file for a stream to a directory. If the name is taken, the error is [fs.ErrExist].
 func (l *Leftover) Keep(stream int, dir *os.File, name string) error {
-	f := l.files[stream]
-	kept, err := f.moveTo(l.at, dir, name)
-	if err == nil && kept != f.File {
-		kept.Close()
-	}
-	return err
+	return move(l.files[stream], dir, name)
 }
 
-func (l *Leftover) close() {
-	for _, i := range l.Streams() {
-		l.files[i].Close()
-	}
-}
-
-// Salvage calls keep for each round whose output the Slots of a killed worker left in the directory at path. It removes
-// no file. No other process may use the directory.
+// Salvage calls keep for each round whose output a killed worker left in its [Spool]. It removes no file. No other
+// process may use the directory.
 //
 // Programs may have changed the files. Salvage calls leftOut for each file that it leaves out for this reason.
-func Salvage(path string, keep func(*Leftover), leftOut func(file string, why error)) error {
-	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
-	if errors.Is(err, unix.ENOENT) {
+func Salvage(dir string, keep func(*Leftover), leftOut func(file string, why error)) error {
+	entries, err := os.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	if err != nil {
-		return &os.PathError{Op: "open", Path: path, Err: err}
-	}
-	dir := os.NewFile(uintptr(fd), path)
-	defer dir.Close()
-	names, err := dir.Readdirnames(-1)
-	for _, name := range names {
-		if !strings.HasSuffix(name, labelEnding) {
+	rounds := map[RoundRef]*Leftover{}
+	for _, e := range entries {
+		of, stream := roundOf(e.Name())
+		if stream < 0 {
 			continue
 		}
-		l, err := readLabel(fd, name)
+		path := filepath.Join(dir, e.Name())
+		f, err := openRegular(path)
 		if err != nil {
-			leftOut(filepath.Join(path, name), err)
+			leftOut(path, err)
 			continue
 		}
-		left := &Leftover{RoundRef: l.RoundRef, at: fd}
-		for i, name := range l.Files {
-			if left.files[i], err = openLeftover(fd, name); err != nil {
-				leftOut(filepath.Join(path, name), err)
-			}
+		defer f.Close()
+		if info, err := f.Stat(); err != nil || info.Size() == 0 {
+			continue
 		}
-		if len(left.Streams()) > 0 {
-			keep(left)
+		if rounds[of] == nil {
+			rounds[of] = &Leftover{RoundRef: of}
 		}
-		left.close()
+		rounds[of].files[stream] = f
+	}
+	for _, left := range rounds {
+		keep(left)
 	}
 	return err
 }
 
-// maxLabel bounds how much of a label is read, in bytes.
-const maxLabel = 4 << 10
-
-var errNoLabel = errors.New("the file is not as a worker writes it")
-
-func readLabel(at int, name string) (l label, err error) {
-	f, err := openRegular(at, name)
-	if err != nil {
-		return l, err
+// roundOf parses the name of a file in a [Spool]. The stream is -1 if it is no such name.
+func roundOf(name string) (of RoundRef, stream int) {
+	ending := filepath.Ext(name)
+	parts := strings.SplitN(strings.TrimSuffix(name, ending), "-", 3)
+	if len(parts) < 3 {
+		return of, -1
 	}
-	defer f.Close()
-	line, _ := bufio.NewReader(io.LimitReader(f, maxLabel)).ReadBytes('\n')
-	if json.Unmarshal(line, &l) != nil || l.Number < 0 || l.Number > mostExecutions {
-		return l, errNoLabel
+	id, err := strconv.ParseInt(parts[0], 10, 64)
+	round, err2 := strconv.Atoi(parts[1])
+	if err != nil || err2 != nil {
+		return of, -1
 	}
-	for _, name := range l.Files {
-		if name != "" && name != filepath.Base(name) {
-			return l, errNoLabel
-		}
-	}
-	return l, nil
-}
-
-// openLeftover opens a file that a label names. It returns nil if there is no such file, or if the file is empty.
-func openLeftover(at int, name string) (*spare, error) {
-	if name == "" {
-		return nil, nil
-	}
-	f, err := openRegular(at, name)
-	if errors.Is(err, unix.ENOENT) {
-		return nil, nil // the worker had kept this file
-	}
-	if err != nil {
-		return nil, err
-	}
-	left := &spare{File: f, fd: int(f.Fd()), name: name}
-	if err = unix.Fstat(left.fd, &left.info); err == nil && left.info.Size > 0 {
-		return left, nil
-	}
-	f.Close()
-	return nil, err
+	return RoundRef{Program: parts[2], Task: id, Round: round}, slices.Index(endings[:], ending)
 }
 
 // openRegular opens a regular file that has only one name.
-func openRegular(at int, name string) (*os.File, error) {
-	fd, err := unix.Openat(at, name, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
+func openRegular(path string) (*os.File, error) {
+	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, err
 	}
-	var info unix.Stat_t
-	switch err = unix.Fstat(fd, &info); {
+	info, err := f.Stat()
+	switch {
 	case err != nil:
-	case info.Mode&unix.S_IFMT != unix.S_IFREG:
+	case !info.Mode().IsRegular():
 		err = errors.New("the file is not a regular file")
-	case info.Nlink != 1:
-		err = fmt.Errorf("the file has %d names", info.Nlink)
+	case info.Sys().(*syscall.Stat_t).Nlink != 1:
+		err = fmt.Errorf("the file has %d names", info.Sys().(*syscall.Stat_t).Nlink)
 	}
 	if err != nil {
-		unix.Close(fd)
+		f.Close()
 		return nil, err
 	}
-	return os.NewFile(uintptr(fd), name), nil
+	return f, nil
 }

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"unsafe"
 
 	"github.com/tdf-framework/tdf/internal/worker/secrets"
@@ -25,16 +24,16 @@ type Texts struct {
 func (r *Record) Read(limit int64, worker string, s *secrets.Secrets) (Texts, error) {
 	var t Texts
 	var err error
-	if t.Output, t.OutputBytes, err = read(r.files[0].source, r.places[0], max(limit, 0), worker, s); err != nil {
+	if t.Output, t.OutputBytes, err = read(&r.outputs[0], max(limit, 0), worker, s); err != nil {
 		return t, fmt.Errorf("reading stdout: %w", err)
 	}
-	if t.Error, t.ErrorBytes, err = read(r.files[1].source, r.places[1], max(limit, 0), worker, s); err != nil {
+	if t.Error, t.ErrorBytes, err = read(&r.outputs[1], max(limit, 0), worker, s); err != nil {
 		return t, fmt.Errorf("reading stderr: %w", err)
 	}
 	return t, nil
 }
 
-func read(f source, place string, limit int64, worker string, s *secrets.Secrets) (string, int64, error) {
+func read(f *output, limit int64, worker string, s *secrets.Secrets) (string, int64, error) {
 	size, _, err := f.state()
 	if err != nil {
 		return "", 0, err
@@ -43,7 +42,7 @@ func read(f source, place string, limit int64, worker string, s *secrets.Secrets
 		b, err := appendPart(make([]byte, 0, size), f, 0, size, s)
 		return text(b), int64(len(b)), err // less than size if secrets are masked
 	}
-	note := leftOut(place, f, size-limit, worker)
+	note := leftOut(f.keptAt(), size-limit, worker)
 	b := make([]byte, 0, limit+int64(len(note))+1)
 	if b, err = appendPart(b, f, 0, limit-limit/2, s); err != nil {
 		return "", size, err
@@ -71,29 +70,13 @@ func Shorten(whole string, limit int) string {
 	return string(append(appendNote([]byte(whole[:limit-limit/2]), note), whole[len(whole)-limit/2:]...))
 }
 
-// leftOut returns the line about missing bytes. If a program has removed or replaced the file, or if the file could not
-// be kept, the line says that the bytes are lost.
-func leftOut(place string, f source, n int64, worker string) string {
+// leftOut returns the line about missing bytes. It says that they are lost if the file could not be kept.
+func leftOut(place string, n int64, worker string) string {
 	if place == "" {
 		return fmt.Sprintf("[%d bytes are left out here; they are lost: worker %s could not keep the file]\n", n,
 			worker)
 	}
-	if !isAt(place, f) {
-		return fmt.Sprintf("[%d bytes are left out here; they are lost: on worker %s a program removed or replaced "+
-			"%s]\n", n, worker, place)
-	}
 	return fmt.Sprintf("[%d bytes are left out here; the whole output is on worker %s in %s]\n", n, worker, place)
-}
-
-// isAt reports whether f is the file at the path.
-func isAt(path string, f source) bool {
-	file, ok := f.(onDisk)
-	if !ok {
-		return false
-	}
-	now, err := os.Lstat(path)
-	info, err2 := file.Stat()
-	return err == nil && err2 == nil && os.SameFile(now, info)
 }
 
 // appendPart appends the content of f between two offsets, masked. It appends less if f has become shorter. b needs

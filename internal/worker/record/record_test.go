@@ -5,7 +5,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
 	"syscall"
 	"testing"
 
@@ -17,6 +16,7 @@ import (
 var (
 	must   = expect.NoError
 	secret = testsecret.Of
+	round  = RoundRef{Program: "p", Task: 7}
 )
 
 func TestMain(m *testing.M) {
@@ -26,128 +26,110 @@ func TestMain(m *testing.M) {
 
 func open(t testing.TB) *Record {
 	t.Helper()
-	r, n, err := Open(files(t, t.TempDir(), "r.out", "r.err"))
-	must(t, err)
-	expect.Equal(t, n, 1, "the execution has the number")
-	t.Cleanup(r.Close)
+	s := &Spool{Dir: filepath.Join(t.TempDir(), "rounds")}
+	r := expect.Result(s.Open(round, false)).Value(t)
+	t.Cleanup(r.Release)
 	return r
 }
 
-// files returns Files that place stdout and stderr in dir, under the names out and failure. From the second execution
-// on, the names contain the number of the execution.
-func files(t testing.TB, dir, out, failure string) Files {
+// keptIn keeps both files in a new directory, and returns their paths.
+func keptIn(t testing.TB, r *Record) (out, failure string) {
 	t.Helper()
-	d := expect.Result(os.Open(dir)).Value(t)
-	t.Cleanup(func() { d.Close() })
-	return Files{
-		Stdout: Place{Dir: d}, Stderr: Place{Dir: d},
-		Names: func(n int) Names {
-			number := ""
-			if n > 1 {
-				number = fmt.Sprint(n)
-			}
-			return Names{Stdout: out + number, Stderr: failure + number, Beside: []string{out + ".files" + number}}
-		},
-	}
+	dir := directory(t, t.TempDir())
+	must(t, r.Keep(0, dir, "out"))
+	must(t, r.Keep(1, dir, "err"))
+	return filepath.Join(dir.Name(), "out"), filepath.Join(dir.Name(), "err")
 }
 
-func write(t testing.TB, f *os.File, text string) {
+func directory(t testing.TB, path string) *os.File {
+	t.Helper()
+	f := expect.Result(os.Open(path)).Value(t)
+	t.Cleanup(func() { f.Close() })
+	return f
+}
+
+func print(t testing.TB, f *os.File, text string) {
 	t.Helper()
 	expect.Result(f.WriteString(text)).OK(t)
 }
 
-// Files of an earlier execution stay. If the program of that execution still writes, it does not write to the new
-// files.
-func TestOpenLeavesEarlierFiles(t *testing.T) {
-	for private, mode := range map[bool]fs.FileMode{false: 0o644, true: 0o600} {
-		dir := t.TempDir()
-		other := filepath.Join(dir, "other")
-		must(t, os.WriteFile(other, []byte("kept"), 0o644))
-		must(t, os.Symlink(other, filepath.Join(dir, "err")))
-		must(t, os.Mkdir(filepath.Join(dir, "out.files2"), 0o755))
-		f := files(t, dir, "out", "err")
-		f.Private = private
-		for _, number := range []int{3, 4} {
-			r, n, err := Open(f)
-			must(t, err)
-			expect.Equal(t, n, number, "the execution has the number")
-			write(t, r.Stdout, fmt.Sprint(number))
-			write(t, r.Stderr, "new")
-			r.Close()
+// A round finds empty files, and leaves none, whatever an earlier execution has done to files of the same name.
+func TestOpen(t *testing.T) {
+	for name, act := range map[string]func(path string) error{
+		"nothing":               func(string) error { return nil },
+		"a file":                func(path string) error { return os.WriteFile(path, []byte("old"), 0o777) },
+		"a link":                func(path string) error { return os.Symlink("/etc/passwd", path) },
+		"a pipe":                func(path string) error { return syscall.Mkfifo(path, 0o644) },
+		"no directory any more": func(path string) error { return os.RemoveAll(filepath.Dir(path)) },
+	} {
+		for private, mode := range map[bool]fs.FileMode{false: 0o644, true: 0o600} {
+			t.Run(fmt.Sprint(name, private), func(t *testing.T) {
+				s := &Spool{Dir: t.TempDir()}
+				must(t, act(filepath.Join(s.Dir, "7-0-p.out")))
+				r := expect.Result(s.Open(round, private)).Value(t)
+				print(t, r.Stdout, "out")
+				print(t, r.Stderr, "err")
+				expect.Equal(t, expect.Result(r.Stdout.Stat()).Value(t).Mode(), mode)
+				got := expect.Result(r.Read(10, "w1", nil)).Value(t)
+				expect.Equal(t, got.Output, "out")
+				expect.Equal(t, got.Error, "err")
+				r.Release()
+				expect.Len(t, expect.Result(os.ReadDir(s.Dir)).Value(t), 0)
+			})
 		}
-		for path, want := range map[string]string{"out3": "3", "out4": "4", "err3": "new", "other": "kept"} {
-			path = filepath.Join(dir, path)
-			got, err := os.ReadFile(path)
-			info, _ := os.Lstat(path)
-			expect.NoError(t, err, path)
-			expect.Equal(t, string(got), want, path)
-			if path != other {
-				expect.Equal(t, info.Mode(), mode, path)
-			}
-		}
-		left, _ := os.ReadDir(dir)
-		expect.True(t, len(left) == 7, "the directory contains", left, "want 7 entries")
 	}
-}
-
-func TestOpenEndsItsSearch(t *testing.T) {
-	dir := t.TempDir()
-	f := files(t, dir, "out", "err")
-	names := f.Names
-	f.Names = func(int) Names { return names(1) }
-	r, _, err := Open(f)
-	must(t, err)
-	r.Close()
-	_, _, err = Open(f)
-	expect.FailsWith(t, err, fs.ErrExist)
-	expect.Contains(t, err.Error(), "of 1000 executions of this round; move these files away")
-}
-
-// If rounds share a file name, the file belongs to the last round.
-func TestOpenReplacesSharedFiles(t *testing.T) {
-	dir := t.TempDir()
-	f := files(t, dir, "out", "err")
-	f.Stdout.Shared, f.Stderr.Shared = true, true
-	old, _, err := Open(f)
-	must(t, err)
-	defer old.Close()
-	r, n, err := Open(f)
-	must(t, err)
-	defer r.Close()
-	write(t, old.Stdout, "old")
-	expect.Equal(t, expect.Result(r.Read(10, "w1", nil)).Value(t), Texts{}, n)
-	expect.Equal(t, n, 1)
 }
 
 func TestOpenAppends(t *testing.T) {
 	r := open(t)
 	again := expect.Result(os.OpenFile(r.Stdout.Name(), os.O_WRONLY|os.O_APPEND, 0)).Value(t)
 	defer again.Close()
-	write(t, r.Stdout, "1")
-	write(t, again, "2")
-	write(t, r.Stdout, "3")
+	print(t, r.Stdout, "1")
+	print(t, again, "2")
+	print(t, r.Stdout, "3")
 	expect.Equal(t, expect.Result(r.Read(10, "w1", nil)).Value(t).Output, "123")
 }
 
 func TestOpenFails(t *testing.T) {
-	dir := t.TempDir()
-	must(t, os.MkdirAll(filepath.Join(dir, "full", "x"), 0o755))
-	long := strings.Repeat("x", 300)
-	for name, c := range map[string]struct {
-		out, err, want string
-		cause          error
-	}{
-		"stdout":      {long, "fine", "the file for stdout ([worker] task_output_filename): open " + dir + "/xxx", syscall.ENAMETOOLONG},
-		"stderr":      {"fine", long, "the file for stderr ([worker] task_error_filename): open " + dir + "/xxx", syscall.ENAMETOOLONG},
-		"a directory": {"full", "fine", "task_output_filename): remove " + dir + "/full: is a directory", syscall.EISDIR},
+	file := filepath.Join(t.TempDir(), "file")
+	must(t, os.WriteFile(file, nil, 0o644))
+	_, err := (&Spool{Dir: filepath.Join(file, "rounds")}).Open(round, false)
+	expect.Fails(t, err, "the files for the output: ")
+	expect.FailsWith(t, err, syscall.ENOTDIR)
+}
+
+// A file that is kept goes to its place, also if it has to be copied. A program may have replaced or removed it.
+func TestKeep(t *testing.T) {
+	to := map[string]string{"on the same file system": t.TempDir()}
+	if other, err := os.MkdirTemp("/dev/shm", "tdf"); err == nil {
+		t.Cleanup(func() { os.RemoveAll(other) })
+		to["on another file system"] = other
+	}
+	for name, act := range map[string]func(path string) error{
+		"as it was": func(string) error { return nil },
+		"removed":   os.Remove,
+		"renamed":   func(path string) error { return os.Rename(path, path+".mine") },
+		"replaced":  func(path string) error { os.Remove(path); return os.WriteFile(path, []byte("mine"), 0o644) },
 	} {
-		t.Run(name, func(t *testing.T) {
-			f := files(t, dir, c.out, c.err)
-			f.Stdout.Shared = c.out == "full"
-			r, _, err := Open(f)
-			expect.MustEqual(t, r, nil, c.want)
-			expect.Fails(t, err, c.want)
-			expect.FailsWith(t, err, c.cause, "does not wrap")
-		})
+		for where, dir := range to {
+			t.Run(name+" "+where, func(t *testing.T) {
+				r := open(t)
+				dir := directory(t, dir)
+				_ = os.Remove(filepath.Join(dir.Name(), "kept"))
+				must(t, os.WriteFile(filepath.Join(dir.Name(), "taken"), nil, 0o644))
+				print(t, r.Stdout, "0123456789")
+				must(t, act(r.Stdout.Name()))
+				expect.True(t, r.Unkept(0, 9))
+				expect.True(t, !r.Unkept(1, 0))
+				expect.FailsWith(t, r.Keep(0, dir, "taken"), fs.ErrExist)
+				must(t, r.Keep(0, dir, "kept"))
+				expect.True(t, !r.Unkept(0, -1))
+				read := expect.Result(r.Read(4, "w1", nil)).Value(t)
+				path := filepath.Join(dir.Name(), "kept")
+				expect.Equal(t, read.Output, "01\n[6 bytes are left out here; the whole output is on worker w1 in "+path+"]\n89")
+				r.Release()
+				expect.Equal(t, string(expect.Result(os.ReadFile(path)).Value(t)), "0123456789")
+			})
+		}
 	}
 }

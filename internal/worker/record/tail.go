@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"io"
-	"os"
 	"time"
 	"unicode/utf8"
 
@@ -25,49 +24,27 @@ const lineBytes = 512
 func (r *Record) Tail(s *secrets.Secrets) (tail task.Tail, changed bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for i := range r.files {
-		changed = !r.closed && r.files[i].follow(&r.tail, s) || changed
+	for i := range r.streams {
+		changed = r.streams[i].follow(&r.tail, s) || changed
 	}
-	end := task.TailEnd{All: r.tail.end, Stdout: r.files[0].masked, Stderr: r.files[1].masked}
+	end := task.TailEnd{All: r.tail.end, Stdout: r.streams[0].masked, Stderr: r.streams[1].masked}
 	return task.Tail{Text: r.tail.text(), TailEnd: end}, changed
 }
 
 // Silent returns how long ago the program last printed something, by the times of its files.
 func (r *Record) Silent() time.Duration {
-	r.mu.Lock()
-	defer r.mu.Unlock()
 	var last time.Time
-	for i := range r.files {
-		if r.closed {
-			break
-		}
-		if size, changed, err := r.files[i].source.state(); err == nil && size > 0 && changed.After(last) {
+	for i := range r.outputs {
+		if size, changed, err := r.outputs[i].state(); err == nil && size > 0 && changed.After(last) {
 			last = changed
 		}
 	}
 	return max(time.Since(last), 0)
 }
 
-// A source has the bytes of a stream.
-type source interface {
-	io.ReaderAt
-	state() (size int64, changed time.Time, err error)
-}
-
-// An onDisk is a source in a file.
-type onDisk struct{ *os.File }
-
-func (f onDisk) state() (size int64, changed time.Time, err error) {
-	info, err := f.Stat()
-	if err != nil {
-		return 0, time.Time{}, err
-	}
-	return info.Size(), info.ModTime(), nil
-}
-
 // A stream is stdout or stderr of a round. It is read while it grows.
 type stream struct {
-	source source
+	source *output
 	size   int64 // the size at the last call of follow
 	shown  int64 // the offset up to which the text was shown or skipped
 	// the length of the text up to there with secrets masked; -1 if it is unknown, because secrets may have been
