@@ -37,70 +37,6 @@ func (w *Worker) info(state string) presence.WorkerInfo {
 	return info
 }
 
-// register takes the name, and cleans up after the earlier worker of this name. It must be called before the first
-// claim, because servers must know the longest lease of all workers. It returns a [broker.NameTaken] if another worker
-// has the name, or takes the name during the call.
-func (w *Worker) register(ctx context.Context) error {
-	drained, err := w.broker.TakeName(ctx, w.info(presence.WorkerStarting),
-		broker.Takeover{Gone: isGone, Sleep: w.sleep, Log: w.log})
-	if err != nil {
-		return err
-	}
-	w.drain.obey(drained, w.log)
-	starting, stop := w.holdName(ctx)
-	err = w.cleanUp(starting)
-	if taken := stop(); taken != nil {
-		return taken
-	}
-	if err == nil {
-		w.log.Info("working", "directory", w.cfg.Directory, "slots", w.slots())
-		_, err = w.broker.WorkerHeartbeat(ctx, w.info(w.state()))
-	}
-	if err != nil {
-		w.sendLastHeartbeat(ctx)
-	}
-	return err
-}
-
-// state returns the worker's state for its heartbeats, except while the worker stops.
-func (w *Worker) state() string {
-	if w.drain.on() {
-		return presence.WorkerDraining
-	}
-	return presence.WorkerWorking
-}
-
-// holdName sends three heartbeats per lease while the worker starts, until stop is called. If another worker takes the
-// name, the context starting ends, and stop returns a [broker.NameTaken].
-func (w *Worker) holdName(ctx context.Context) (starting context.Context, stop func() error) {
-	starting, end := context.WithCancelCause(ctx)
-	var loop sync.WaitGroup
-	var taken broker.NameTaken
-	loop.Go(func() {
-		for wait(starting, w.after(w.heartbeatPause())) {
-			drained, err := w.broker.WorkerHeartbeat(starting, w.info(presence.WorkerStarting))
-			switch {
-			case errors.As(err, &taken):
-				w.log.Error("another worker has taken the name: the start is cancelled", "error", err)
-				end(taken)
-				return
-			case err != nil && starting.Err() == nil:
-				w.log.Warn("a heartbeat could not be sent", "error", err)
-			case err == nil:
-				w.drain.obey(drained, w.log)
-			}
-		}
-	})
-	return starting, func() error {
-		end(nil)
-		loop.Wait()
-		if taken != nil {
-			return taken
-		}
-		return nil
-	}
-}
-
 // cleanUp ends the processes and removes the directories that an earlier worker of this name left on this machine. It
 // also gives up the claims of that worker. The rounds of these claims are then lost.
 func (w *Worker) cleanUp(ctx context.Context) error {
@@ -115,9 +51,9 @@ func (w *Worker) cleanUp(ctx context.Context) error {
 // nameTaken reports whether err says that another worker has taken the name.
 func nameTaken(err error) bool { return errors.As(err, new(broker.NameTaken)) }
 
-// sendHeartbeats sends three heartbeats per lease, and another heartbeat when the worker begins to stop. The returned
-// function sends the last heartbeat. If that function returns an error, another worker has taken the name, and the
-// supervisor has ended all programs.
+// sendHeartbeats sends three heartbeats per lease, and another heartbeat when the worker has started, and when it begins
+// to stop. The returned function sends the last heartbeat. If that function returns an error, another worker has taken
+// the name, and the supervisor has ended all programs.
 func (s *supervisor) sendHeartbeats() (stop func() error) {
 	over, end := context.WithCancel(context.WithoutCancel(s.claiming))
 	var loop sync.WaitGroup
@@ -149,12 +85,14 @@ func (w *Worker) sendLastHeartbeat(stopping context.Context) {
 const newsPause = time.Second
 
 func (s *supervisor) sendHeartbeatsUntil(over context.Context) {
-	stopping, next := s.claiming.Done(), s.heartbeatPause()
+	begun, stopping, next := s.begun, s.claiming.Done(), s.heartbeatPause()
 	for {
 		select {
 		case <-s.after(next):
 		case <-s.failures.changed:
 			s.sleep(over, min(newsPause, next))
+		case <-begun:
+			begun = nil
 		case <-stopping:
 			stopping = nil
 			s.log.Info("stopping: nothing more is claimed")
@@ -180,9 +118,14 @@ func (s *supervisor) sendHeartbeatsUntil(over context.Context) {
 }
 
 func (s *supervisor) infoWithTasks() presence.WorkerInfo {
-	state := s.state()
-	if s.claiming.Err() != nil {
+	state := presence.WorkerWorking
+	if s.drain.on() || s.claiming.Err() != nil {
 		state = presence.WorkerDraining
+	}
+	select {
+	case <-s.begun:
+	default:
+		state = presence.WorkerStarting
 	}
 	info := s.info(state)
 	s.mu.Lock()

@@ -181,7 +181,8 @@ func dirOf(r *Round) string {
 func (w *world) supervisor(worker *Worker) (s *supervisor, end func()) {
 	w.Helper()
 	closeHost := expect.Result(worker.prepareHost()).Value(w)
-	s, stop := worker.open(w.Context(), true)
+	s, stop := worker.supervise(w.Context())
+	s.startLoops(true)
 	return s, func() {
 		stop()
 		closeHost()

@@ -84,8 +84,7 @@ func TestTheTimeoutCountsFromTheProgram(t *testing.T) {
 // The last report does not wait for the loop that renews leases, which may wait for Redis.
 func TestReportDoesNotWaitForRenewals(t *testing.T) {
 	w := newWorld(t)
-	opened, end := w.worker().open(t.Context(), true)
-	s := opened
+	s, end := w.worker().supervise(t.Context())
 	defer end()
 	s.reportingLive <- struct{}{}
 	defer func() { <-s.reportingLive }()

@@ -34,6 +34,7 @@ type supervisor struct {
 	ended    chan *execution // rounds that have ended, for the exchange
 	freed    signal          // there is a free slot
 	noClaims chan struct{}   // closed when the worker claims no more, and no claim is under way
+	begun    chan struct{}   // closed when the worker has started
 
 	mu       sync.Mutex
 	held     map[*execution]bool // executions that are not yet reported
@@ -63,11 +64,10 @@ func (s signal) give() {
 	}
 }
 
-// open starts a supervisor with its loops. If once is true, it claims no tasks by itself. end waits until all
-// executions are reported, and ends the supervisor.
-func (w *Worker) open(claiming context.Context, once bool) (s *supervisor, end func()) {
+// supervise returns a supervisor whose loops have not begun. end waits until all executions are reported, and ends the
+// supervisor.
+func (w *Worker) supervise(claiming context.Context) (s *supervisor, end func()) {
 	s = newSupervisor(w)
-	s.once.Store(once)
 	s.claiming, s.endClaims = context.WithCancelCause(claiming)
 	until := context.WithoutCancel(claiming)
 	var endReports context.CancelCauseFunc
@@ -75,12 +75,6 @@ func (w *Worker) open(claiming context.Context, once bool) (s *supervisor, end f
 	s.awaitingAnswer, _ = w.outlive(s.claiming, s.reporting, w.answer, w.answer)
 	s.running, s.endPrograms = w.outlive(s.claiming, s.reporting, w.cfg.Grace, 0)
 	s.leaving, _ = w.outlive(s.running, s.reporting, max(w.cfg.KillGrace, w.leaveBound), w.leaveBound)
-	s.loops.Go(newExchange(s).run)
-	s.loops.Go(func() { s.keepLeases(s.reporting) })
-	s.loops.Go(func() { s.reportRunning(s.reporting) })
-	if w.cfg.OnLeaseLost == onLeaseLostEnd {
-		s.loops.Go(func() { s.endWhenLeasesEnd(s.reporting) })
-	}
 	return s, func() {
 		s.work.Wait()
 		s.endClaims(nil)
@@ -91,12 +85,25 @@ func (w *Worker) open(claiming context.Context, once bool) (s *supervisor, end f
 	}
 }
 
+// startLoops starts the loops. If once is true, they claim no tasks by themselves.
+func (s *supervisor) startLoops(once bool) {
+	s.once.Store(once)
+	close(s.begun)
+	s.loops.Go(newExchange(s).run)
+	s.loops.Go(func() { s.keepLeases(s.reporting) })
+	s.loops.Go(func() { s.reportRunning(s.reporting) })
+	if s.cfg.OnLeaseLost == onLeaseLostEnd {
+		s.loops.Go(func() { s.endWhenLeasesEnd(s.reporting) })
+	}
+}
+
 func newSupervisor(w *Worker) *supervisor {
 	return &supervisor{
 		Worker: w, spool: record.Spool{Dir: w.rounds(), Before: w.lockRounds}, held: map[*execution]bool{}, reportingLive: make(chan struct{}, 1),
 		tasks: make(chan *execution, mostInStock), ended: make(chan *execution, mostInStock),
 		stock: stock{short: shortRun, most: prefetchedFor, began: map[int]time.Time{}},
 		freed: make(signal, 1), claimed: make(signal, 1), noClaims: make(chan struct{}),
+		begun: make(chan struct{}),
 	}
 }
 

@@ -19,6 +19,7 @@ import (
 	"github.com/tdf-framework/tdf/internal/worker/process"
 	"github.com/tdf-framework/tdf/internal/worker/resources"
 	"github.com/tdf-framework/tdf/redisstate"
+	"github.com/tdf-framework/tdf/redisstate/presence"
 )
 
 // A Worker runs the tasks of a namespace, as many at once as it has slots. If the configuration has several namespaces,
@@ -208,11 +209,22 @@ func (w *Worker) run(ctx context.Context, started func()) error {
 		return unlessStopped(ctx, err)
 	}
 	defer disconnect()
-	if err := w.register(ctx); err != nil {
+	// before the first claim, because servers must know the longest lease of all workers
+	drained, err := w.broker.TakeName(ctx, w.info(presence.WorkerStarting),
+		broker.Takeover{Gone: isGone, Sleep: w.sleep, Log: w.log})
+	if err != nil {
 		return unlessStopped(ctx, err)
 	}
-	s, closeSupervisor := w.open(ctx, false)
+	w.drain.obey(drained, w.log)
+	s, closeSupervisor := w.supervise(ctx)
 	stopHeartbeats := s.sendHeartbeats()
+	err = w.cleanUp(s.claiming)
+	if err != nil {
+		closeSupervisor()
+		return unlessStopped(ctx, cmp.Or(stopHeartbeats(), err))
+	}
+	w.log.Info("working", "directory", w.cfg.Directory, "slots", w.slots())
+	s.startLoops(false)
 	s.loops.Go(func() { s.upkeep(s.reporting) })
 	started()
 	<-s.noClaims
@@ -289,7 +301,8 @@ func (w *Worker) runOnce(ctx context.Context) (ran bool, err error) {
 		return false, err
 	}
 	defer disconnect()
-	s, closeSupervisor := w.open(ctx, true)
+	s, closeSupervisor := w.supervise(ctx)
+	s.startLoops(true)
 	claimed, err := s.claimNow(1)
 	closeSupervisor()
 	return claimed > 0, cmp.Or(err, s.leftError())
