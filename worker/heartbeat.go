@@ -51,9 +51,9 @@ func (w *Worker) cleanUp(ctx context.Context) error {
 // nameTaken reports whether err says that another worker has taken the name.
 func nameTaken(err error) bool { return errors.As(err, new(broker.NameTaken)) }
 
-// sendHeartbeats sends three heartbeats per lease, and another heartbeat when the worker has started, and when it begins
-// to stop. The returned function sends the last heartbeat. If that function returns an error, another worker has taken
-// the name, and the supervisor has ended all programs.
+// sendHeartbeats sends three heartbeats per lease, and another heartbeat when the worker begins to stop. The returned
+// function sends the last heartbeat. If that function returns an error, another worker has taken the name, and the
+// supervisor has ended all programs.
 func (s *supervisor) sendHeartbeats() (stop func() error) {
 	over, end := context.WithCancel(context.WithoutCancel(s.claiming))
 	var loop sync.WaitGroup
@@ -85,14 +85,12 @@ func (w *Worker) sendLastHeartbeat(stopping context.Context) {
 const newsPause = time.Second
 
 func (s *supervisor) sendHeartbeatsUntil(over context.Context) {
-	begun, stopping, next := s.begun, s.claiming.Done(), s.heartbeatPause()
+	stopping, next := s.claiming.Done(), s.heartbeatPause()
 	for {
 		select {
 		case <-s.after(next):
 		case <-s.failures.changed:
 			s.sleep(over, min(newsPause, next))
-		case <-begun:
-			begun = nil
 		case <-stopping:
 			stopping = nil
 			s.log.Info("stopping: nothing more is claimed")

@@ -34,7 +34,7 @@ type supervisor struct {
 	ended    chan *execution // rounds that have ended, for the exchange
 	freed    signal          // there is a free slot
 	noClaims chan struct{}   // closed when the worker claims no more, and no claim is under way
-	begun    chan struct{}   // closed when the worker has started
+	begun    chan struct{}   // closed when the worker has cleaned up, and may claim
 
 	mu       sync.Mutex
 	held     map[*execution]bool // executions that are not yet reported
@@ -88,7 +88,6 @@ func (w *Worker) supervise(claiming context.Context) (s *supervisor, end func())
 // startLoops starts the loops. If once is true, they claim no tasks by themselves.
 func (s *supervisor) startLoops(once bool) {
 	s.once.Store(once)
-	close(s.begun)
 	s.loops.Go(newExchange(s).run)
 	s.loops.Go(func() { s.keepLeases(s.reporting) })
 	s.loops.Go(func() { s.reportRunning(s.reporting) })

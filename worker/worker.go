@@ -218,7 +218,10 @@ func (w *Worker) run(ctx context.Context, started func()) error {
 	w.drain.obey(drained, w.log)
 	s, closeSupervisor := w.supervise(ctx)
 	stopHeartbeats := s.sendHeartbeats()
-	err = w.cleanUp(s.claiming)
+	if err = w.cleanUp(s.claiming); err == nil {
+		close(s.begun)
+		_, err = w.broker.WorkerHeartbeat(s.claiming, s.infoWithTasks())
+	}
 	if err != nil {
 		closeSupervisor()
 		return unlessStopped(ctx, cmp.Or(stopHeartbeats(), err))
