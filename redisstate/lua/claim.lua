@@ -162,7 +162,9 @@ local function set_aside(source, place, at)
   changes[#changes + 1] = { id = source.id, place = place, at = at }
 end
 
-local function hold(source, reason) set_aside(source, reason .. '\n' .. (source.place or ''), source.at) end
+local function hold(source, reason)
+  set_aside(source, reason .. '\n' .. (source.place or ''), ordering.time_of(source))
+end
 
 -- Reads the next task of a source: its properties f, and its place. Returns whether there is such a task, and its place
 -- is here.

@@ -35,19 +35,26 @@ function ordering.use(open, wanted, serves, time_left, group, plain)
   local function read_page(source)
     local n, page = source.size, nil
     if source.rank then
-      page = try('ZRANGE', open, source.rank, source.rank + n - 1, 'WITHSCORES')
+      n = math.min(n, source.due - source.rank)
+      page = n > 0 and try('ZRANGE', open, source.rank, source.rank + n - 1) or {}
       source.rank = source.rank + n
     else
       page = try('ZRANGEBYLEX', source.key, source.last and '(' .. source.last or '-', '+', 'LIMIT', 0, n)
       source.last = page[#page]
     end
     source.page, source.i, source.size = page, 1, math.min(4 * n, PAGE)
-    source.ended = #page < (source.rank and 2 * n or n) -- also if the set has a wrong type
+    source.ended = #page < n or source.rank and source.rank == source.due -- also if the set has a wrong type
   end
 
-  -- Returns the member of the next task of a source. Most claims of tasks of the list `open` do not need it.
+  -- Returns when the next task of a source became due. Most claims of tasks of the list `open` need neither that nor
+  -- their members, so they do not make Redis print all scores.
+  function ordering.time_of(source)
+    source.at = source.at or score_of(call('ZSCORE', open, source.id))
+    return source.at
+  end
+
   local function member_in(source)
-    source.member = source.member or member_of(0, text(source.at), source.id)
+    source.member = source.member or member_of(0, text(ordering.time_of(source)), source.id)
     return source.member
   end
 
@@ -58,20 +65,20 @@ function ordering.use(open, wanted, serves, time_left, group, plain)
     while true do
       if not source.page[source.i] and not source.ended then read_page(source) end
       local entry, i = source.page[source.i], source.i
-      if source.rank then
-        source.id, source.member, source.at, source.i = entry, nil, entry and score_of(source.page[i + 1]) or INF, i + 2
-      elseif entry then
-        source.member, source.i = entry, i + 1
+      source.id, source.member, source.at, source.i = entry, nil, nil, i + 1
+      if entry and not source.rank then
+        source.member = entry
         source.id, source.priority, source.at = parse_member(entry)
       end
       if not entry then
-        source.id = nil
+        local following = source.rank and call('ZRANGE', open, source.due, source.due, 'WITHSCORES')[2]
+        if following then ordering.next_due = math.min(ordering.next_due, score_of(following)) end
         return
-      elseif not source.at then
+      elseif not (source.rank or source.at) then
         drop(source.key, entry)
-      elseif source.at > now then
+      elseif not source.rank and source.at > now then
         ordering.next_due, early = math.min(ordering.next_due, source.at), early + 1
-        if source.rank or early > PAGE then
+        if early > PAGE then
           source.id = nil
           return
         end
@@ -160,7 +167,8 @@ function ordering.use(open, wanted, serves, time_left, group, plain)
       if queue.passed and priority <= 0 then
         rank = call('ZCOUNT', open, '-inf', priority < 0 and '+inf' or string.format('(%.6f', at))
       end
-      open_source({ key = open, rank = rank, priority = 0, request = fitting.plain })
+      local due = call('ZCOUNT', open, '-inf', now_text)
+      open_source({ key = open, rank = rank, due = due, priority = 0, request = fitting.plain })
     end
   end
 
