@@ -100,18 +100,9 @@ var ends = map[string]fault{
 	},
 }
 
-var limits = map[string]fault{
-	"out of memory": {
-		script: "head -c 1000000000 /dev/zero | tail -n 1 >/dev/null\n",
-		set:    func(w *world) { w.cfg.Programs.Memory = 128 << 20 },
-		want:   ended{State: tdf.Failed, Exit: "-"},
-		says:   []string{"memory exhausted", "all of its processes together used more than 134217728 bytes of memory (memory)"},
-	},
-}
-
 func TestFaults(t *testing.T) {
 	for kind, faults := range map[string]map[string]fault{
-		"processes": daemons, "output": outputs, "end": ends, "limits": limits, "directory": directories,
+		"processes": daemons, "output": outputs, "end": ends, "directory": directories,
 	} {
 		for name, f := range faults {
 			t.Run(kind+"/"+name, func(t *testing.T) { f.happen(t, newWorld(t)) })

@@ -93,7 +93,6 @@ func TestUserPerSlot(t *testing.T) {
 	w.asNobody()
 	w.cfg.User = "%n" // users by number, because user numbers work without accounts
 	w.cfg.Concurrency = 2
-	w.cfg.Require = []string{"user"}
 	p := w.pipe()
 	w.openToAll(filepath.Dir(p.path))
 	must(t, os.Chmod(p.path, 0o666))
@@ -126,7 +125,7 @@ exit 0
 // If the user of a slot is missing, the worker returns an error before it runs anything.
 func TestUserPerSlotThatIsMissing(t *testing.T) {
 	w := newWorld(t)
-	w.cfg.User, w.cfg.Concurrency, w.cfg.Require = "tdf-none%n", 3, []string{"user"}
+	w.cfg.User, w.cfg.Concurrency = "tdf-none%n", 3
 	_, err := w.worker().RunOnce(t.Context())
 	var wrong *config.Error
 	expect.MustTrue(t, errors.As(err, &wrong), err)

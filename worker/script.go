@@ -5,10 +5,8 @@ import (
 	"context"
 	"errors"
 	"io/fs"
-	"maps"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -16,7 +14,6 @@ import (
 
 	"github.com/tdf-framework/tdf/fetch"
 	"github.com/tdf-framework/tdf/internal/class"
-	"github.com/tdf-framework/tdf/internal/config"
 	"github.com/tdf-framework/tdf/internal/worker/process"
 	"github.com/tdf-framework/tdf/internal/worker/rounddir"
 	"github.com/tdf-framework/tdf/internal/worker/safepath"
@@ -32,10 +29,6 @@ type script struct {
 
 // prepareHost prepares this host for the rounds of all namespaces. closeHost undoes that.
 func (w *Worker) prepareHost() (closeHost func(), err error) {
-	if w.inProcess() && len(w.cfg.Require) > 0 {
-		return nil, wrongKey("require", "rounds run in this process, without any isolation; expected an empty value",
-			nil)
-	}
 	for _, one := range w.all {
 		if err := one.makeDirectory(); err != nil {
 			return nil, err
@@ -48,12 +41,14 @@ func (w *Worker) prepareHost() (closeHost func(), err error) {
 	closeOnExec()
 	last := w.all[len(w.all)-1]
 	host, err := process.New(process.Config{
-		Name: w.name, Limits: limitsOf(w.cfg.Programs), User: w.cfg.User, Slots: last.first + last.slots(),
-		Require: w.cfg.Require, Sole: w.sole,
-		Log: w.options.log, LingerGrace: func() <-chan time.Time { return w.after(w.cfg.KillGrace) },
+		Name: w.name, Limits: process.Limits(w.cfg.Programs), User: w.cfg.User, Slots: last.first + last.slots(),
+		Sole: w.sole, Log: w.options.log, LingerGrace: func() <-chan time.Time { return w.after(w.cfg.KillGrace) },
 	})
+	if wrong := new(*process.ConfigError); errors.As(err, wrong) {
+		return nil, wrongKey((*wrong).Key, err.Error(), err)
+	}
 	if err != nil {
-		return nil, isolationError(w.cfg, err)
+		return nil, err
 	}
 	w.processes = host
 	leave := func() error {
@@ -71,7 +66,8 @@ func (w *Worker) prepareHost() (closeHost func(), err error) {
 			return nil, errors.Join(err, leave())
 		}
 	}
-	w.logIsolation(host)
+	reached, missing := host.Isolation()
+	w.options.log.Info("isolation", "reached", strings.Join(reached, ", "), "missing", strings.Join(missing, "; "))
 	w.checkTemporary()
 	return func() { _ = leave() }, nil // best effort: the next start removes what is left
 }
@@ -129,33 +125,6 @@ func (w *Worker) checkDirectories() error {
 		}
 	}
 	return nil
-}
-
-// logIsolation logs the kinds of isolation that are in force, and the missing kinds. It leaves out limits that the
-// configuration does not set.
-func (w *Worker) logIsolation(host *process.Host) {
-	missing := host.Missing()
-	var lacking []string
-	for _, name := range slices.Sorted(maps.Keys(missing)) {
-		if missing[name] != process.NotSet {
-			lacking = append(lacking, name+": "+missing[name])
-		}
-	}
-	w.options.log.Info("isolation", "reached", strings.Join(host.Isolation(), ", "),
-		"missing", strings.Join(lacking, "; "))
-}
-
-// isolationError returns an error that names the configuration key that asks for the missing isolation.
-func isolationError(cfg config.Worker, err error) error {
-	key := "require"
-	if errors.As(err, new(*process.UserError)) {
-		key = "user"
-	}
-	return wrongKey(key, err.Error(), err)
-}
-
-func limitsOf(c config.Programs) process.Limits {
-	return process.Limits{Memory: c.Memory, Processes: c.Processes}
 }
 
 // A launch is the Runner of one round. It runs ./run.sh in dir, or a command.

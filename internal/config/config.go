@@ -87,7 +87,6 @@ type Worker struct {
 	EnvFile  string   // file with environment variables for programs; may contain $program; "" means no file
 	User     string   // the user that programs run as; "" means the worker's user
 	Programs Programs
-	Require  []string // kinds of isolation without which the worker does not start
 
 	KeepPrograms time.Duration // how long the worker keeps fetched programs after their last use; default: 7 days
 

@@ -99,7 +99,6 @@ var samples = []sample{
 	{"WORKER_USER", "nobody", "nobody", func(s *settings) any { return s.worker.User }},
 	{"WORKER_MEMORY", "1073741824", int64(1 << 30), func(s *settings) any { return s.worker.Programs.Memory }},
 	{"WORKER_PROCESSES", "10", 10, func(s *settings) any { return s.worker.Programs.Processes }},
-	{"WORKER_REQUIRE", "user,cgroup", []string{"user", "cgroup"}, func(s *settings) any { return s.worker.Require }},
 	{"WORKER_ON_LEASE_LOST", "end", "end", func(s *settings) any { return s.worker.OnLeaseLost }},
 	{"WORKER_KEEP_PROGRAMS", "inf", Forever, func(s *settings) any { return s.worker.KeepPrograms }},
 	{"WORKER_GROUP", "night/a b", "night/a b", func(s *settings) any { return s.worker.Group }},

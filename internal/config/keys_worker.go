@@ -166,18 +166,13 @@ var programKeys = []key{
 	},
 	{
 		"worker", "memory", "0", size(0, maxBytes, func(s *settings) *int64 { return &s.worker.Programs.Memory }),
-		"How many bytes of memory a program may use, together with all processes that it starts. Without a cgroup, " +
-			"the limit applies to the address space of each process. 0 means no limit.",
+		"How many bytes of memory a program may use, together with all processes that it starts. 0 means no limit. A " +
+			"limit requires a [cgroup](programs.md#isolation).",
 	},
 	{
 		"worker", "processes", "0", whole(0, maxCount, func(s *settings) *int { return &s.worker.Programs.Processes }),
-		"How many processes a program may have at once. Without a cgroup, the limit applies to all processes of " +
-			"`user` on the machine. 0 means no limit.",
-	},
-	{
-		"worker", "require", "", anyOf(func(s *settings) *[]string { return &s.worker.Require }, isolations...),
-		"The kinds of isolation that the worker must have, separated by blanks or commas. If one of them is " +
-			"missing, the worker does not start. See docs/programs.md, \"Isolation\".",
+		"How many processes a program may have at once. 0 means no limit. A limit requires a " +
+			"[cgroup](programs.md#isolation).",
 	},
 	{
 		"worker", "keep_programs", "604800", duration(aboveOrInf, func(s *settings) *time.Duration {
@@ -191,5 +186,3 @@ var programKeys = []key{
 			"as `127.0.0.1:9101`. Everyone who can reach the address can read them. Empty means none.",
 	},
 }
-
-var isolations = []string{"subreaper", "cgroup", "user", "memory", "processes"}

@@ -241,10 +241,6 @@ func resources(at func(*settings) *divided[*class.ResourceOffer]) kind {
 		"or amounts for each namespace, such as a:cpus=4 b:cpus=4", parse, at)
 }
 
-func anyOf(at func(*settings) *[]string, allowed ...string) kind {
-	return listOf("any of "+strings.Join(allowed, ", "), func(s string) bool { return slices.Contains(allowed, s) }, at)
-}
-
 const maxSlots = 1000
 
 // slots returns the kind of a number of slots. The value auto means one slot per core, and is stored as 0.

@@ -46,7 +46,6 @@ func TestInvalidValues(t *testing.T) {
 		{"worker", "task_error_filename", file, []string{strings.Repeat("n", 5000)}},
 		{"worker", "concurrency", "a whole number from 1 to 1000, auto, or a number for each namespace, such as a:4,b:4", []string{"0", "-1", "1001", "Auto", "two"}},
 		{"worker", "env", "names of variables that do not begin with TDF_, separated by blanks or commas", []string{"A=1", "TDF_CFG_X", "1A", "A;B"}},
-		{"worker", "require", "any of subreaper, cgroup, user, memory, processes, separated by blanks or commas", []string{"gpu", "cgroup;user"}},
 		{"worker", "user", "a user's name or number, with no % except in %n", []string{"slot%", "slot%i", "%%n%"}},
 		{"worker", "on_lease_lost", "one of continue, end", []string{"ignore", ""}},
 		{"worker", "max_program_bytes", "a whole number of bytes from 1 to 1000000000000000", []string{"0", "1GiB", "1000000000000001"}},

@@ -159,7 +159,7 @@ func TestStartFails(t *testing.T) {
 	cfg.Workers[1] = "a/b"
 	expect.Result(Start(t.Context(), cfg)).Fails(t, "contains a slash")
 	cfg = configured(t, at, 1)
-	cfg.Worker.Require = []string{"user"}
+	cfg.Worker.User = "no-such-user"
 	running := expect.Result(Start(t.Context(), cfg)).Value(t)
 	err := <-running.Failed()
 	expect.True(t, errors.As(err, new(*config.Error)), err)

@@ -31,11 +31,11 @@ type cgroups struct {
 	path    string // the same cgroup as dir, in the form of /proc/PID/cgroup
 	leaf    string // the cgroup to which this process was moved; "" if it was not moved
 	lock    *os.File
-	enabled []string          // controllers that this Host enabled in the cgroup own
-	has     map[string]bool   // controllers that the cgroups of programs have
-	lacks   map[string]string // for each missing controller, why it is missing
-	stale   int               // number of processes of an earlier Host that were ended
-	stuck   []proc            // processes of an earlier Host that did not end
+	enabled []string         // controllers that this Host enabled in the cgroup own
+	has     map[string]bool  // controllers that the cgroups of programs have
+	lacks   map[string]error // for each missing controller, why it is missing
+	stale   int              // number of processes of an earlier Host that were ended
+	stuck   []proc           // processes of an earlier Host that did not end
 
 	mu    sync.Mutex // guards the fields below
 	free  []*group   // empty cgroups that programs have left
@@ -53,7 +53,7 @@ func newCgroups(name string, sole bool) (*cgroups, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &cgroups{own: own, has: map[string]bool{}, lacks: map[string]string{}}
+	c := &cgroups{own: own, has: map[string]bool{}, lacks: map[string]error{}}
 	prefix := "tdf-" + directoryName(name) + "-"
 	c.stale, c.stuck = removeStale(own, path, prefix)
 	if err := c.make(prefix); err != nil {
@@ -181,12 +181,12 @@ func (c *cgroups) enable(sole bool) {
 	offered, _ := os.ReadFile(filepath.Join(c.own, "cgroup.controllers"))
 	for _, name := range controllers {
 		if !strings.Contains(" "+strings.TrimSpace(string(offered))+" ", " "+name+" ") {
-			c.lacks[name] = fmt.Sprintf("the cgroup %s does not have the controller %q", c.own, name)
+			c.lacks[name] = fmt.Errorf("the cgroup %s does not have the controller %q", c.own, name)
 			continue
 		}
 		err := c.enableOne(name, sole)
 		if err != nil {
-			c.lacks[name] = fmt.Sprintf("the controller %q cannot be enabled: %v", name, err)
+			c.lacks[name] = fmt.Errorf("the controller %q cannot be enabled: %w", name, err)
 			continue
 		}
 		c.has[name] = true

@@ -6,23 +6,10 @@ import (
 	"time"
 )
 
-// Kinds of isolation, as Config.Require and Host.Isolation name them.
-const (
-	Subreaper = "subreaper" // orphans of programs become children of this process
-	Cgroup    = "cgroup"    // each program has a cgroup (v2) of its own
-	User      = "user"      // programs run as another user
-	Memory    = "memory"    // Limits.Memory
-	Processes = "processes" // Limits.Processes
-)
-
-// Limits bound the resources that a program may use. 0 means no limit. If this process itself has a stricter limit, the
-// stricter limit holds.
+// Limits bound the resources that all processes of a program may use together. They need a cgroup. 0 means no limit.
 type Limits struct {
-	// bytes of memory: with a cgroup, of all processes of the program together; without a cgroup, of each process's
-	// address space
-	Memory int64
-	// processes and threads: with a cgroup, of the program; without a cgroup, of the program's user on this machine
-	Processes int
+	Memory    int64 // bytes
+	Processes int   // processes and threads
 }
 
 // Config configures a Host. The zero Config is valid.
@@ -31,9 +18,8 @@ type Config struct {
 	Limits Limits // limits of each program
 	// name or number of the user that programs run as, where %n is replaced by the slot's number; "" means the user of
 	// this process
-	User    string
-	Slots   int      // how many programs may run at once; slots are numbered from 1
-	Require []string // kinds of isolation without which New fails
+	User  string
+	Slots int // how many programs may run at once; slots are numbered from 1
 
 	// Sole says that other code of this process starts children only between a call of [Host.Hold] and the call of its
 	// release function. So a new child or orphan that appears outside these calls comes from a program.
@@ -59,7 +45,7 @@ type Command struct {
 	Stdout, Stderr *os.File // nil means /dev/null; stdin is always /dev/null
 
 	Cores  []int // the numbers of the cores on which the program may run; none means all of this process
-	Memory int64 // a limit as Limits.Memory, with a cgroup only; 0 means no other limit
+	Memory int64 // a limit as Limits.Memory, if there are cgroups; 0 means no other limit
 
 	// Kept stays open in the program, as descriptor KeptDescriptor, and in the processes that the program starts. So a
 	// lock on this file ends with the last of them. Nil means no file.

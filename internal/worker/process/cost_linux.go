@@ -1,7 +1,6 @@
 package process
 
 import (
-	"bufio"
 	"fmt"
 	"math"
 	"os"
@@ -55,16 +54,11 @@ func (p *Process) settle() {
 
 // outOfMemory returns a sentence about a lack of memory, or "" if no lack is known.
 func (p *Process) outOfMemory() string {
-	if p.group != nil {
-		if n, ok := p.group.value("memory.events", "oom_kill"); ok {
-			return oomInGroup(n, p.host.cfg.Limits.Memory)
-		}
-	}
-	if p.status.Signal() != syscall.SIGKILL || !p.status.Signaled() || p.killed.Load() ||
-		p.host.oom.now() <= p.oomBefore {
+	if p.group == nil {
 		return ""
 	}
-	return "the machine ran out of memory, so the kernel probably killed the program"
+	n, _ := p.group.value("memory.events", "oom_kill")
+	return oomInGroup(n, p.host.cfg.Limits.Memory)
 }
 
 func oomInGroup(kills, limit int64) string {
@@ -76,35 +70,6 @@ func oomInGroup(kills, limit int64) string {
 			"killed it", limit)
 	}
 	return "this machine, or all of its workers, ran out of memory, so the kernel killed processes of the program"
-}
-
-// An oomCount knows how many processes of this machine the kernel has killed for lack of memory.
-type oomCount struct {
-	mu   sync.Mutex
-	last int64
-	read time.Time
-}
-
-// oomAge is the maximum age of a count of killed processes when a program starts. The kernel may kill another process
-// within this time before the start. Then a later SIGKILL of the program wrongly seems to be for lack of memory.
-const oomAge = time.Second
-
-// recentCount returns a count that is at most oomAge old.
-func (c *oomCount) recentCount() int64 {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.read.IsZero() || time.Since(c.read) > oomAge {
-		c.last, c.read = oomKills(), time.Now()
-	}
-	return c.last
-}
-
-// now returns the present count.
-func (c *oomCount) now() int64 {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.last, c.read = oomKills(), time.Now()
-	return c.last
 }
 
 // A peak is the peak memory of this process.
@@ -126,21 +91,4 @@ func (p *peak) own() int64 {
 		p.bytes, p.atUsage = ownPeak(), now
 	}
 	return p.bytes
-}
-
-// oomKills returns how many processes of this machine the kernel has killed for lack of memory, or 0 if the number is
-// unknown.
-func oomKills() int64 {
-	f, err := os.Open("/proc/vmstat")
-	if err != nil {
-		return 0
-	}
-	defer f.Close()
-	for lines := bufio.NewScanner(f); lines.Scan(); {
-		if value, ok := strings.CutPrefix(lines.Text(), "oom_kill "); ok {
-			n, _ := strconv.ParseInt(value, 10, 64)
-			return n
-		}
-	}
-	return 0
 }

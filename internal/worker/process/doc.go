@@ -10,6 +10,5 @@
 // No process is signalled by its PID alone, since another process may have the PID by now (see signal). The Host
 // never reaps a process that other code of this process started (see family.reap).
 //
-// If the system lacks a kind of isolation, the Host works without it, and Host.Missing names it. But if Config.Require
-// lists a missing kind, New returns an error.
+// If the system has no cgroups, the Host works without them, unless a limit needs them.
 package process

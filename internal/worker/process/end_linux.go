@@ -128,7 +128,6 @@ func (p *Process) kill() {
 // the cgroup before it calls find, because this needs no search. It logs once if processes do not end after SIGKILL. It
 // records each pass in slow, which makes the pauses between the passes longer.
 func (p *Process) killPass(find func() []proc, slow *stubborn) {
-	p.killed.Store(true)
 	emptied := p.group != nil && p.group.kill() == nil
 	all := find()
 	if len(all) == 0 {

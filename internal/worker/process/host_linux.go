@@ -19,17 +19,15 @@ const tick = time.Second
 
 // A Host starts programs, with the isolation that this machine allows.
 type Host struct {
-	cfg       Config
-	log       *slog.Logger
-	isolation isolation
-	users     []runAs  // one user for each slot, or one user for all slots
-	cgroups   *cgroups // nil if there are no cgroups
-	limits    []limit  // limits for each program; they are set before it starts
-	claimed   bool     // whether claim was called; Config.Sole asks for it
-	adopting  bool     // whether adopt was called
-	null      *os.File // /dev/null
-	oom       oomCount
-	peak      peak
+	cfg      Config
+	log      *slog.Logger
+	users    []runAs  // one user for each slot, or one user for all slots
+	cgroups  *cgroups // nil if there are no cgroups
+	noGroup  error    // why there are no cgroups
+	claimed  bool     // whether claim was called; Config.Sole asks for it
+	adopting bool     // whether adopt was called
+	null     *os.File // /dev/null
+	peak     peak
 
 	opening sync.RWMutex // guards closed; held for reading while a program starts
 	closed  bool
@@ -41,22 +39,16 @@ type Host struct {
 }
 
 // New finds out which isolation this machine allows, and prepares it. It makes this process non-dumpable for good, so
-// that programs of the same user cannot read its environment and memory. If required isolation is missing, the error
-// names it, with the reason. If programs cannot run as Config.User, the error is a *[UserError].
+// that programs of the same user cannot read its environment and memory. If this machine does not allow what Config asks
+// for, the error is a *[ConfigError].
 func New(cfg Config) (*Host, error) { return newHost(cfg, true) }
 
 func newHost(cfg Config, withCgroups bool) (*Host, error) {
-	h := &Host{
-		cfg: cfg, log: cfg.Log, isolation: newIsolation(cfg),
-		running: map[*Process]struct{}{}, stop: make(chan struct{}),
-	}
+	h := &Host{cfg: cfg, log: cfg.Log, running: map[*Process]struct{}{}, stop: make(chan struct{})}
 	if h.log == nil {
 		h.log = slog.New(slog.DiscardHandler)
 	}
 	if err := h.prepare(withCgroups); err != nil {
-		return nil, errors.Join(err, h.Close())
-	}
-	if err := h.isolation.require(cfg.Require); err != nil {
 		return nil, errors.Join(err, h.Close())
 	}
 	h.watching.Go(h.watch)
@@ -79,13 +71,20 @@ func (h *Host) prepare(withCgroups bool) error {
 	if h.null, err = os.OpenFile(os.DevNull, os.O_RDWR, 0); err != nil {
 		return err
 	}
-	h.isolation.set(Subreaper, ours.adopt())
+	if err := ours.adopt(); err != nil {
+		return err
+	}
 	h.adopting = true
 	if err := h.prepareUser(); err != nil {
 		return err
 	}
-	h.prepareCgroups(withCgroups)
-	h.prepareLimits()
+	h.noGroup = errors.New("switched off")
+	if withCgroups {
+		h.prepareCgroups()
+	}
+	if err := h.checkLimits(); err != nil {
+		return err
+	}
 	if h.cfg.Sole {
 		ours.claim()
 		h.claimed = true
@@ -115,26 +114,17 @@ func (h *Host) prepareUser() error {
 		return err
 	}
 	if !h.OtherUser() {
-		h.isolation.set(User, fmt.Errorf("the worker itself runs as %s", h.cfg.User))
 		return nil
 	}
 	if err := h.try(func(*syscall.SysProcAttr) {}); err != nil {
 		return userError(h.cfg.User, "only root can run programs as another user: %w", errors.Unwrap(err))
 	}
-	h.isolation.set(User, nil)
-	if len(h.users) < h.cfg.Slots {
-		h.isolation.notes[User] = "one for all slots"
-	}
 	return nil
 }
 
-func (h *Host) prepareCgroups(with bool) {
-	if !with {
-		h.isolation.set(Cgroup, errors.New("switched off"))
-		return
-	}
+func (h *Host) prepareCgroups() {
 	c, err := h.newCgroups()
-	h.isolation.set(Cgroup, err)
+	h.noGroup = err
 	if err != nil {
 		return
 	}
@@ -171,40 +161,48 @@ func (h *Host) tryCgroup(c *cgroups) error {
 	return h.try(func(attr *syscall.SysProcAttr) { attr.UseCgroupFD, attr.CgroupFD = true, int(g.open.Fd()) })
 }
 
-func (h *Host) prepareLimits() {
-	if l := h.ownLimits(); len(l) > 0 {
-		h.limits = h.probeLimits(l)
+// checkLimits returns an error if a limit is set that no cgroup can enforce.
+func (h *Host) checkLimits() error {
+	for _, l := range []struct {
+		key, controller string
+		set             bool
+	}{{"memory", "memory", h.cfg.Limits.Memory > 0}, {"processes", "pids", h.cfg.Limits.Processes > 0}} {
+		if !l.set {
+			continue
+		}
+		why := h.noGroup
+		if h.cgroups != nil {
+			why = h.cgroups.lacks[l.controller]
+		}
+		if why != nil {
+			return &ConfigError{l.key, fmt.Errorf("the limit needs a cgroup (v2) of this process, such as a systemd unit "+
+				"with Delegate=yes has: %w", why)}
+		}
 	}
-	l := h.cfg.Limits
+	return nil
+}
+
+// Isolation says how programs are isolated, for the log: the kinds of isolation in force, and why there is no cgroup, or
+// no controller for a limit.
+func (h *Host) Isolation() (reached, missing []string) {
+	reached = []string{"subreaper"}
 	switch {
-	case l.Memory == 0:
-	case h.cgroups != nil && h.cgroups.has["memory"]:
-		h.isolation.set(Memory, nil)
+	case !h.OtherUser():
+	case len(h.users) < h.cfg.Slots:
+		reached = append(reached, "user (one for all slots)")
 	default:
-		h.isolation.notes[Memory] = "of each process"
+		reached = append(reached, "user")
 	}
-	switch {
-	case l.Processes == 0:
-	case h.cgroups != nil && h.cgroups.has["pids"]:
-		h.isolation.set(Processes, nil)
-	case h.uid() == 0:
-		h.isolation.set(Processes, fmt.Errorf("only a cgroup can limit the processes of root, and %s; set user",
-			h.noPids()))
-	}
-}
-
-func (h *Host) noPids() string {
 	if h.cgroups == nil {
-		return "there is no cgroup"
+		return reached, []string{"cgroup: " + h.noGroup.Error()}
 	}
-	return h.cgroups.lacks["pids"]
-}
-
-func (h *Host) uid() int {
-	if c := h.Credential(1); c != nil {
-		return int(c.Uid)
+	reached = append(reached, "cgroup")
+	for _, name := range controllers {
+		if why := h.cgroups.lacks[name]; why != nil {
+			missing = append(missing, why.Error())
+		}
 	}
-	return os.Geteuid()
+	return reached, missing
 }
 
 // Hold says that other code may start children of this process until release is called. That code must reap its

@@ -19,7 +19,6 @@ type Process struct {
 	noGrace chan struct{} // closed when the remaining processes get no more grace period
 	hurry   sync.Once
 	ending  atomic.Bool // whether End was called
-	killed  atomic.Bool // whether the Host sent SIGKILL
 
 	mu    sync.Mutex // guards ended
 	ended Ended

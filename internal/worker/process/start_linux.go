@@ -3,7 +3,6 @@ package process
 import (
 	"cmp"
 	"errors"
-	"fmt"
 	"os"
 	"runtime"
 	"strings"
@@ -18,10 +17,8 @@ import (
 type own struct {
 	key
 	group     *group // nil if the program has no cgroup
-	status    syscall.WaitStatus
-	reaped    bool // whether the program itself was reaped
-	oomBefore int64
-	inherited int64 // peak memory of this process in bytes; the kernel also counts it as the program's peak
+	reaped    bool   // whether the program itself was reaped
+	inherited int64  // peak memory of this process in bytes; the kernel also counts it as the program's peak
 
 	leaving sync.RWMutex // guards left
 	left    bool         // whether the program has left its cgroup
@@ -65,8 +62,8 @@ func (p *Process) startHere(drop bool) error {
 	return nil
 }
 
-// supervise starts the program, and waits for its end. It stays on one thread for two reasons. The kernel ends a child
-// when the thread that started the child ends. And only this thread may trace the child.
+// supervise starts the program, and waits for its end. It stays on one thread, because the kernel ends a child when the
+// thread that started the child ends.
 func (p *Process) supervise(started chan<- error) {
 	runtime.LockOSThread()
 	drop := p.host.userOf(p.cmd.Slot).credential != nil
@@ -94,13 +91,7 @@ func dropPrivileges() error {
 }
 
 func (p *Process) start() error {
-	if p.host.cgroups == nil || !p.host.cgroups.has["memory"] {
-		p.oomBefore = p.host.oom.recentCount()
-	}
 	err := p.forkInGroup()
-	if err == nil && len(p.host.limits) > 0 {
-		err = p.limit()
-	}
 	if err != nil {
 		p.removeGroup()
 	}
@@ -150,7 +141,6 @@ func (p *Process) fork() error {
 		}
 		attr.Files = append(attr.Files, p.cmd.Kept.Fd())
 	}
-	attr.Sys.Ptrace = len(p.host.limits) > 0
 	if p.group != nil {
 		attr.Sys.UseCgroupFD, attr.Sys.CgroupFD = true, int(p.group.open.Fd())
 	}
@@ -196,46 +186,8 @@ func (h *Host) attr(slot int) *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL, Credential: h.userOf(slot).credential}
 }
 
-// limit sets the limits while the program is stopped before its first instruction. Then it lets the program run.
-func (p *Process) limit() error {
-	if _, ended := awaitTrap(p.pid); ended != nil {
-		p.note(ended)
-		return nil
-	}
-	if err := asUser(p.host.userOf(p.cmd.Slot).credential, p.applyLimits); err != nil {
-		p.discard()
-		return err
-	}
-	p.started = time.Now()
-	// ESRCH means that the program was killed
-	if err := syscall.PtraceDetach(p.pid); err != nil && err != syscall.ESRCH {
-		p.discard()
-		return os.NewSyscallError("ptrace", err)
-	}
-	return nil
-}
-
-func (p *Process) applyLimits() error {
-	for _, l := range p.host.limits {
-		if err := l.apply(p.pid); err != nil {
-			return fmt.Errorf("the limit %s could not be set: %w", l.name, err)
-		}
-	}
-	return nil
-}
-
-// discard ends a program whose limits could not be set.
-func (p *Process) discard() {
-	_ = syscall.Kill(p.pid, syscall.SIGKILL) // the program is not reaped yet, so no other process has its PID
-	p.await()
-	p.finish()
-}
-
 // await returns when the program itself has ended.
 func (p *Process) await() {
-	if p.reaped {
-		return
-	}
 	awaitExit(p.pid)
 	p.mu.Lock()
 	p.ended.Ran = time.Since(p.started)
@@ -248,25 +200,22 @@ func (p *Process) await() {
 // reap waits for the program itself.
 func (p *Process) reap() {
 	for !p.reaped {
-		var e end
-		_, err := syscall.Wait4(p.pid, &e.status, 0, &e.rusage)
+		var status syscall.WaitStatus
+		var ru syscall.Rusage
+		_, err := syscall.Wait4(p.pid, &status, 0, &ru)
 		if err == syscall.EINTR {
 			continue
 		}
 		if err != nil { // other code of this process has reaped the program, although it must not
 			p.host.log.Error("the exit status of a program is unknown", "pid", p.pid, "error", err)
-			e.status = 255 << 8
+			status = 255 << 8
 		}
-		p.note(&e)
+		p.reaped = true
+		p.charge(&ru)
+		p.mu.Lock()
+		p.ended.Exit = exit(status)
+		p.mu.Unlock()
 	}
-}
-
-func (p *Process) note(e *end) {
-	p.status, p.reaped = e.status, true
-	p.charge(&e.rusage)
-	p.mu.Lock()
-	p.ended.Exit = exit(e.status)
-	p.mu.Unlock()
 }
 
 // leaveGroup gives the cgroup back, so that another program can use it.

@@ -18,17 +18,20 @@ type runAs struct {
 	env        []string
 }
 
-// A UserError says why programs cannot run as Config.User.
-type UserError struct{ err error }
+// A ConfigError says why this machine does not allow what a field of Config asks for.
+type ConfigError struct {
+	Key string // the key of the worker's configuration: user, memory or processes
+	err error
+}
 
-func (e *UserError) Error() string { return e.err.Error() }
+func (e *ConfigError) Error() string { return e.err.Error() }
 
 // Code returns the error's code (docs/manager.md, "Codes of errors").
-func (*UserError) Code() task.Code { return task.CodeInvalid }
-func (e *UserError) Unwrap() error { return e.err }
+func (*ConfigError) Code() task.Code { return task.CodeInvalid }
+func (e *ConfigError) Unwrap() error { return e.err }
 
 func userError(name, format string, args ...any) error {
-	return &UserError{fmt.Errorf("user %q: "+format, append([]any{name}, args...)...)}
+	return &ConfigError{"user", fmt.Errorf("user %q: "+format, append([]any{name}, args...)...)}
 }
 
 // slotNumber is the placeholder for the number of a slot in Config.User.
@@ -81,7 +84,7 @@ func lookUpOne(name string) (runAs, error) {
 	}
 	credential, err := credentialOf(u)
 	if err != nil {
-		return runAs{}, &UserError{fmt.Errorf("user %q: %w", name, err)}
+		return runAs{}, userError(name, "%w", err)
 	}
 	return runAs{credential, []string{"HOME=" + u.HomeDir, "USER=" + u.Username, "LOGNAME=" + u.Username}}, nil
 }

@@ -15,7 +15,7 @@ func TestSalvage(t *testing.T) {
 	s := &Spool{Dir: t.TempDir()}
 	for number, text := range []string{"", "two"} {
 		r := expect.Result(s.Open(RoundRef{Program: "a-b.out", Task: 7, Round: number}, false)).Value(t)
-		print(t, r.Stderr, text)
+		prints(t, r.Stderr, text)
 		r.Stdout.Close()
 		r.Stderr.Close()
 	}
@@ -55,7 +55,7 @@ func TestSalvageSaysWhatItLeavesOut(t *testing.T) {
 			}
 			s := &Spool{Dir: t.TempDir()}
 			r := expect.Result(s.Open(round, false)).Value(t)
-			print(t, r.Stdout, "out")
+			prints(t, r.Stdout, "out")
 			r.Stdout.Close()
 			r.Stderr.Close()
 			path := filepath.Join(s.Dir, "7-0-p.out")

@@ -35,8 +35,8 @@ func TestRead(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := open(t)
-			print(t, r.Stdout, "out"+c.text)
-			print(t, r.Stderr, c.text)
+			prints(t, r.Stdout, "out"+c.text)
+			prints(t, r.Stderr, c.text)
 			_, path := keptIn(t, r)
 			got, err := r.Read(c.most, "w1", nil)
 			expect.NoError(t, err)
@@ -53,7 +53,7 @@ func TestRead(t *testing.T) {
 // A text that is only masked is whole: its size is that of the masked text.
 func TestMaskedTextIsWhole(t *testing.T) {
 	r := open(t)
-	print(t, r.Stdout, "token hunter22, in JSON hunter22")
+	prints(t, r.Stdout, "token hunter22, in JSON hunter22")
 	got := expect.Result(r.Read(1000, "w1", secret(t, "hunter22"))).Value(t)
 	expect.Equal(t, got.Output, "token ***, in JSON ***")
 	expect.Equal(t, got.OutputBytes, int64(len(got.Output)))
@@ -79,7 +79,7 @@ func TestReadToTheByte(t *testing.T) {
 		most := rapid.Int64Range(0, int64(len(text))+2).Draw(rt, "most")
 		r := open(t)
 		defer r.Release()
-		print(t, r.Stdout, text)
+		prints(t, r.Stdout, text)
 		path, _ := keptIn(t, r)
 		got := expect.Result(r.Read(most, "w1", s)).Value(t)
 		if int64(len(text)) <= most {
@@ -101,7 +101,7 @@ func TestReadTakesNoMoreMemoryThanAsked(t *testing.T) {
 	r := open(t)
 	must(t, r.Stdout.Truncate(100*most))
 	s := secret(t, "hunter22")
-	print(t, r.Stdout, "hunter22")
+	prints(t, r.Stdout, "hunter22")
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	got, err := r.Read(most, "w1", s)
@@ -146,9 +146,9 @@ func TestReadWhileItChanges(t *testing.T) {
 // If a program empties its own output with `> file`, Read returns only the text that the program prints afterwards.
 func TestReadEmptiedFile(t *testing.T) {
 	r := open(t)
-	print(t, r.Stdout, "before")
+	prints(t, r.Stdout, "before")
 	must(t, os.Truncate(r.Stdout.Name(), 0))
-	print(t, r.Stdout, "after")
+	prints(t, r.Stdout, "after")
 	expect.Equal(t, expect.Result(r.Read(10, "w1", nil)).Value(t).Output, "after")
 }
 

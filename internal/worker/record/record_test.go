@@ -48,7 +48,7 @@ func directory(t testing.TB, path string) *os.File {
 	return f
 }
 
-func print(t testing.TB, f *os.File, text string) {
+func prints(t testing.TB, f *os.File, text string) {
 	t.Helper()
 	expect.Result(f.WriteString(text)).OK(t)
 }
@@ -67,8 +67,8 @@ func TestOpen(t *testing.T) {
 				s := &Spool{Dir: t.TempDir()}
 				must(t, act(filepath.Join(s.Dir, "7-0-p.out")))
 				r := expect.Result(s.Open(round, private)).Value(t)
-				print(t, r.Stdout, "out")
-				print(t, r.Stderr, "err")
+				prints(t, r.Stdout, "out")
+				prints(t, r.Stderr, "err")
 				expect.Equal(t, expect.Result(r.Stdout.Stat()).Value(t).Mode(), mode)
 				got := expect.Result(r.Read(10, "w1", nil)).Value(t)
 				expect.Equal(t, got.Output, "out")
@@ -84,9 +84,9 @@ func TestOpenAppends(t *testing.T) {
 	r := open(t)
 	again := expect.Result(os.OpenFile(r.Stdout.Name(), os.O_WRONLY|os.O_APPEND, 0)).Value(t)
 	defer again.Close()
-	print(t, r.Stdout, "1")
-	print(t, again, "2")
-	print(t, r.Stdout, "3")
+	prints(t, r.Stdout, "1")
+	prints(t, again, "2")
+	prints(t, r.Stdout, "3")
 	expect.Equal(t, expect.Result(r.Read(10, "w1", nil)).Value(t).Output, "123")
 }
 
@@ -117,7 +117,7 @@ func TestKeep(t *testing.T) {
 				dir := directory(t, dir)
 				_ = os.Remove(filepath.Join(dir.Name(), "kept"))
 				must(t, os.WriteFile(filepath.Join(dir.Name(), "taken"), nil, 0o644))
-				print(t, r.Stdout, "0123456789")
+				prints(t, r.Stdout, "0123456789")
 				must(t, act(r.Stdout.Name()))
 				expect.True(t, r.Unkept(0, 9))
 				expect.True(t, !r.Unkept(1, 0))

@@ -28,24 +28,24 @@ func textOf(r *Record, s *secrets.Secrets) string {
 func TestTailIsInTheOrderSeen(t *testing.T) {
 	r := open(t)
 	tail(t, r, "", false)
-	print(t, r.Stderr, "E1\n")
-	print(t, r.Stdout, "O1\n")
+	prints(t, r.Stderr, "E1\n")
+	prints(t, r.Stdout, "O1\n")
 	tail(t, r, "O1\nE1\n", true)
 	tail(t, r, "O1\nE1\n", false)
-	print(t, r.Stderr, "E2\n")
+	prints(t, r.Stderr, "E2\n")
 	tail(t, r, "O1\nE1\nE2\n", true)
-	print(t, r.Stdout, "O2")
+	prints(t, r.Stdout, "O2")
 	tail(t, r, "O1\nE1\nE2\nO2", true)
 }
 
 func TestTailIsTheLast4KiB(t *testing.T) {
 	r := open(t)
-	print(t, r.Stderr, "gone\n")
+	prints(t, r.Stderr, "gone\n")
 	r.Tail(nil)
 	var all strings.Builder
 	for i := range 2000 {
 		fmt.Fprintf(&all, "line %d\n", i)
-		print(t, r.Stdout, fmt.Sprintf("line %d\n", i))
+		prints(t, r.Stdout, fmt.Sprintf("line %d\n", i))
 		if i%300 == 0 {
 			r.Tail(nil)
 		}
@@ -60,14 +60,14 @@ func TestTailIsTheLast4KiB(t *testing.T) {
 // If more output comes at once than the tail can hold, Tail does not join the texts before and after the gap.
 func TestTailSkips(t *testing.T) {
 	r := open(t)
-	print(t, r.Stdout, "first\n")
+	prints(t, r.Stdout, "first\n")
 	r.Tail(nil)
-	print(t, r.Stdout, strings.Repeat("o", 1<<20)+"\nlast of stdout\n")
+	prints(t, r.Stdout, strings.Repeat("o", 1<<20)+"\nlast of stdout\n")
 	got := textOf(r, nil)
 	expect.Compare(t, len(got), "<=", tailBytes)
 	expect.NotContains(t, got, "first")
 	expect.True(t, strings.HasSuffix(got, "o\nlast of stdout\n"), len(got), "bytes", got)
-	print(t, r.Stderr, strings.Repeat("e", 1<<20))
+	prints(t, r.Stderr, strings.Repeat("e", 1<<20))
 	if got := textOf(r, nil); got != strings.Repeat("e", tailBytes) {
 		t.Errorf("%d bytes: %.20q", len(got), got)
 	}
@@ -75,10 +75,10 @@ func TestTailSkips(t *testing.T) {
 
 func TestTailIsText(t *testing.T) {
 	r := open(t)
-	print(t, r.Stdout, "\xff\x00x")
+	prints(t, r.Stdout, "\xff\x00x")
 	tail(t, r, "\uFFFD\x00x", true)
-	print(t, r.Stdout, strings.Repeat("ä", 3000)) // one long line; a cut 4 KiB before its end would divide a character
-	print(t, r.Stdout, "x")
+	prints(t, r.Stdout, strings.Repeat("ä", 3000)) // one long line; a cut 4 KiB before its end would divide a character
+	prints(t, r.Stdout, "x")
 	got := textOf(r, nil)
 	want := strings.Repeat("ä", 2047) + "x"
 	expect.True(t, got == want, len(got), "bytes", got)
@@ -88,11 +88,11 @@ func TestTailIsText(t *testing.T) {
 // bytes.
 func TestTailOfHalfACharacter(t *testing.T) {
 	r := open(t)
-	print(t, r.Stdout, "1 €"[:4])
+	prints(t, r.Stdout, "1 €"[:4])
 	tail(t, r, "1 ", true)
-	print(t, r.Stderr, "E")
+	prints(t, r.Stderr, "E")
 	tail(t, r, "1 E", true)
-	print(t, r.Stdout, "1 €"[4:])
+	prints(t, r.Stdout, "1 €"[4:])
 	tail(t, r, "1 E€", true)
 }
 
@@ -101,20 +101,20 @@ func TestTailMasks(t *testing.T) {
 	s := secret(t, "hunterXY")
 	r := open(t)
 	for i, c := range "a hunterXY, and huntsman." {
-		print(t, r.Stdout, string(c))
+		prints(t, r.Stdout, string(c))
 		expect.Equal(t, textOf(r, s), "", i)
 	}
-	print(t, r.Stdout, "\nhunt")
+	prints(t, r.Stdout, "\nhunt")
 	expect.Equal(t, textOf(r, s), "a ***, and huntsman.\n")
 }
 
 func TestTailOfAnEmptiedFile(t *testing.T) {
 	r := open(t)
-	print(t, r.Stdout, "before\n")
+	prints(t, r.Stdout, "before\n")
 	tail(t, r, "before\n", true)
 	must(t, r.Stdout.Truncate(0))
 	tail(t, r, "before\n", true)
-	print(t, r.Stdout, "x\n")
+	prints(t, r.Stdout, "x\n")
 	tail(t, r, "before\nx\n", true)
 	ends, _ := r.Tail(nil)
 	expect.Equal(t, ends.TailEnd, task.TailEnd{All: 9, Stdout: 2})
@@ -124,19 +124,19 @@ func TestTailOfAnEmptiedFile(t *testing.T) {
 func TestEndsOfTails(t *testing.T) {
 	s := secret(t, "hunterXY")
 	r := open(t)
-	print(t, r.Stdout, "a hunterXY b\xff\n")
-	print(t, r.Stderr, "ä\n")
+	prints(t, r.Stdout, "a hunterXY b\xff\n")
+	prints(t, r.Stderr, "ä\n")
 	got, _ := r.Tail(s)
 	expect.Equal(t, got, task.Tail{Text: "a *** b\uFFFD\nä\n", TailEnd: task.TailEnd{All: 14, Stdout: 9, Stderr: 3}})
-	print(t, r.Stdout, strings.Repeat("x", 2*tailBytes)+"\n")
+	prints(t, r.Stdout, strings.Repeat("x", 2*tailBytes)+"\n")
 	got, _ = r.Tail(s)
 	expect.Equal(t, got.TailEnd, task.TailEnd{All: 15 + 2*tailBytes, Stdout: -1, Stderr: 3})
 }
 
 func TestSilent(t *testing.T) {
 	r := open(t)
-	print(t, r.Stdout, "x")
-	print(t, r.Stderr, "y")
+	prints(t, r.Stdout, "x")
+	prints(t, r.Stderr, "y")
 	hour := time.Now().Add(-time.Hour).Round(0) // without the monotonic clock, since the time of a file has none
 	must(t, os.Chtimes(r.Stdout.Name(), hour, hour))
 	must(t, os.Chtimes(r.Stderr.Name(), hour, hour.Add(-time.Minute)))
