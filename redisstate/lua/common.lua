@@ -1,5 +1,7 @@
 -- common: code that most scripts share, behind prelude.lua.
 
+local now = clock[1] + clock[2] / 1000000 -- Lua converts texts to numbers where it computes with them
+
 local INF = 1e300 -- stands for infinity, because tonumber cannot read "inf" in every Redis
 
 -- Returns the text of a number with six decimals, because tostring would round the number.
@@ -10,7 +12,7 @@ end
 
 -- Returns the number of a round as Go reads it: an invalid number counts as '0'.
 local function round_of(s)
-  if s and #s <= 5 and string.match(s, '^[1-9]%d*$') then return s end
+  if s and s ~= '0' and #s <= 5 and string.match(s, '^[1-9]%d*$') then return s end
   return '0'
 end
 
@@ -58,6 +60,16 @@ local function into(all, key)
     all[key] = of
   end
   return of
+end
+
+-- Sends a command with a key and many arguments, in pieces. The function `run` is call or try. With try, bulk returns
+-- the first error reply, and stops there.
+local function bulk(command, key, of, run)
+  local n = #of
+  for i = 1, n, 500 do
+    local reply = (run or call)(command, key, unpack(of, i, i + 499 < n and i + 499 or n))
+    if type(reply) == 'table' and reply.err then return reply end
+  end
 end
 
 -- Makes the server check the tasks that are held for a reason, if there are any.

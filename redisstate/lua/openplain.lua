@@ -16,23 +16,23 @@ if ARGV[6] ~= '' and ARGV[4] == '' then
   local last = try('INCRBY', counter, ARGV[from]) -- an error reply if the counter is no number
   local sound = type(last) == 'number' and last > n and last - n >= ARGV[3] + 0 and last < IDS_END
 
-  local keys, opened, time = {}, {}, now_text
+  local keys, opened, time = {}, {}, now_text -- the times differ, so that the tasks keep their order
   for i = 1, sound and n or 0 do
-    if i > 1 then time = string.format('%.6f', now + (i - 1) / 1000000) end -- so that the tasks keep their order
+    if i > 1 then time = string.format('%.6f', clock[1] + (clock[2] + i - 1) / 1000000) end
     local id = '' .. last - n + i
     keys[i], opened[2 * i - 1], opened[2 * i] = tasks .. id, time, id
   end
   sound = sound and call('EXISTS', unpack(keys)) == 0
-  sound = sound and not bulk('ZADD', open_list, opened, try) -- after an error, the script has written nothing else
+  sound = sound and type(try('ZADD', open_list, unpack(opened))) == 'number' -- if not, it has written nothing else
 
   if sound then -- the script writes the tasks
-    local h = { unpack(ARGV, 7, names - 1) }
-    local named = #h
-    for j = 1, n_names do h[named + 2 * j - 1], h[named + 2 * j] = ARGV[names + j], '' end
+    local h, end_of_h = ARGV, names - 1
+    if n_names > 0 then h = { unpack(ARGV, 1, end_of_h) } end
+    for j = 1, n_names do h[end_of_h + 2 * j - 1] = ARGV[names + j] end
     for i = 1, n do
-      for j = 1, n_names do h[named + 2 * j] = ARGV[from + j] end
+      for j = 1, n_names do h[end_of_h + 2 * j] = ARGV[from + j] end
       from = from + n_names
-      write_task(keys[i], opened[2 * i - 1], ARGV[5], opened[2 * i], unpack(h))
+      write_task(keys[i], opened[2 * i - 1], ARGV[5], opened[2 * i], unpack(h, 7, end_of_h + 2 * n_names))
     end
     wake(KEYS[4], n)
     answer = '+' .. opened[2]

@@ -4,10 +4,7 @@
 
 local ARGV, KEYS, call, try, unpack = ARGV, KEYS, redis.call, redis.pcall, unpack -- access to locals is faster
 
--- Lua converts texts to numbers where it computes with them.
 local clock = call('TIME')
-local now = clock[1] + clock[2] / 1000000
-
 local now_text = clock[1] .. '.' .. (#clock[2] == 6 and clock[2] or string.sub('00000' .. clock[2], -6))
 
 -- The first two arguments of a script with call slots are the call slot and the sequence number. Returns the stored
@@ -30,16 +27,6 @@ local function remember(answer)
   if ARGV[1] == '' then return end
   local new = call('HSET', KEYS[1], ARGV[1], ARGV[2] .. '\n' .. answer)
   if new == 1 or string.sub(ARGV[2], -2) == '00' then call('EXPIRE', KEYS[1], 86400) end
-end
-
--- Sends a command with a key and many arguments, in pieces. The function `run` is call or try. With try, bulk returns
--- the first error reply, and stops there.
-local function bulk(command, key, of, run)
-  local n = #of
-  for i = 1, n, 500 do
-    local reply = (run or call)(command, key, unpack(of, i, i + 499 < n and i + 499 or n))
-    if type(reply) == 'table' and reply.err then return reply end
-  end
 end
 
 -- Puts wake tokens into a list. A few tokens are enough: if a component takes a token but leaves some of the work, a
