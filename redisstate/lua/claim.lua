@@ -248,6 +248,7 @@ local function consider(source)
     in_the_way[#in_the_way + 1] = source.id
     return true
   elseif source.start_after > now then
+    ordering.next_due = math.min(ordering.next_due, source.start_after)
     return set_aside(source, source.place, source.start_after)
   end
   local reason = obstacle(source.id, f[NOT_ON], f[6], f[8], f[SOURCE])

@@ -22,7 +22,8 @@ function kept.use(prefix, worker, may_run, serves)
     local left = (tonumber(till or '') or 0) - now
     present[of] = left > 0 and left <= RESTS_FOR
     if not present[of] then table.insert(past, of) end
-    if present[of] and holder == worker then name, since = of, from end
+    local waits = of == DEFAULT or try('HEXISTS', first_of, of) == 1 -- otherwise, the task has started elsewhere
+    if present[of] and holder == worker and waits then name, since = of, from end
   end
 
   -- Keeps back what the task takes, in the queues other than its own, and in its own queue once the claim has met it.
@@ -50,24 +51,17 @@ function kept.use(prefix, worker, may_run, serves)
     fitting.hold(request)
   end
 
-  local function has_due_tasks()
-    return try('HEXISTS', first_of, name) ~= 0 or name == DEFAULT and call('EXISTS', KEYS[5]) == 1
-  end
-
   -- Returns whether the worker is no longer kept for a task, so that it may claim others.
   function kept.finish()
     bulk('HDEL', key, past, try)
-    if kept.on and now - (tonumber(since) or 0) <= KEPT_AT_MOST then
-      try('HSET', key, name, string.format('%s %.6f %s', since, now + KEPT_FOR, worker))
-      return false
-    elseif kept.on then -- a round here may never end
-      try('HSET', key, name, string.format('%s %.6f ', now_text, now + RESTS_FOR))
-    elseif not name or not over and has_due_tasks() then
-      return false
-    else
+    local rests = kept.on and now - (tonumber(since) or 0) > KEPT_AT_MOST -- a round here may never end
+    if kept.on then
+      local till = now + (rests and RESTS_FOR or KEPT_FOR)
+      try('HSET', key, name, string.format('%s %.6f %s', since, till, rests and '' or worker))
+    elseif over then
       try('HDEL', key, name)
     end
-    kept.on = false
-    return true
+    kept.on = kept.on and not rests
+    return rests or over
   end
 end

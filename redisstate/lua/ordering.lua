@@ -58,10 +58,9 @@ function ordering.use(open, wanted, serves, time_left, group, plain)
     return source.member
   end
 
-  -- Moves a source to its next task. Without a due task, its `id` is then nil. After the clock was set back, tasks
-  -- that are not due may come before some that are.
+  -- Moves a source to its next task. Without a due task, its `id` is then nil. The tasks of a requirement were due when
+  -- they entered its set.
   local function advance(source)
-    local early = 0
     while true do
       if not source.page[source.i] and not source.ended then read_page(source) end
       local entry, i = source.page[source.i], source.i
@@ -76,12 +75,6 @@ function ordering.use(open, wanted, serves, time_left, group, plain)
         return
       elseif not (source.rank or source.at) then
         drop(source.key, entry)
-      elseif not source.rank and source.at > now then
-        ordering.next_due, early = math.min(ordering.next_due, source.at), early + 1
-        if early > PAGE then
-          source.id = nil
-          return
-        end
       elseif not queue.passed or member_in(source) > queue.passed then
         return
       end
