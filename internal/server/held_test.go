@@ -251,13 +251,7 @@ func TestQueueWithoutWorkersHoldsNobody(t *testing.T) {
 // If waiting tasks cannot return because a key has a wrong type, the server does its other work, and reports the error.
 func TestServerGoesOnWithoutReturns(t *testing.T) {
 	s := newSite(t)
-	s.limit(task.Limit{AtMost: 0})
-	d := limitedTask()
-	d.Queue = "a"
-	s.open(d)
-	s.claimAll("a")
-	s.do("SET", "$open:queue=a", "x")
-	s.limit(task.Limit{AtMost: 1})
+	s.do("SET", "$failing", "x")
 	s.do("DEL", "$servers")
 	expect.Result(s.server.RunOnce(s.Context())).Fails(s, "WRONGTYPE")
 	expect.Equal(s, fmt.Sprint(s.do("ZCARD", "$servers")), "1", "heartbeats")

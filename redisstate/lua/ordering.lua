@@ -9,12 +9,12 @@
 -- value is the min_time, and behind a semicolon what a task asks for, or nothing (redisstate/serving.go).
 --
 -- A claim reads a limited number of tasks. If it passes many that this worker must not get, the key
--- `passed:WORKER:QUEUE` has the last of them for some seconds, and the next claim continues behind it.
+-- `passed:WORKER:QUEUE` has the last of them. The next claims continue behind it, until the key expires.
 
 local ordering = {
   next_due = INF, -- when the next task that the claim has seen becomes due
   more = false, -- whether the claim ends, although there may be more due tasks
-  met = {}, -- requirements for which other workers may be woken
+  met = {}, -- some of the requirements that the worker serves, for which others may be woken
 }
 
 -- The arguments are the key of the list `open`, the maximum number of tasks, the key of the hash of what the worker
@@ -98,13 +98,8 @@ function ordering.use(open, wanted, serves, time_left, group, plain)
     insert(source)
   end
 
-  local function note(name)
-    if #ordering.met < FIRST_PAGE then table.insert(ordering.met, name) end
-  end
-
   local function open_requirement(source)
     local name, head = source.name, source.member
-    note(name)
     if not fitting.fits(source.request) then return kept.meet(name, head, source.request) end
     open_source(source)
     if not queue.passed and string.sub(source.id and source.member or '', 1, 29) ~= string.sub(head, 1, 29) then
@@ -120,7 +115,9 @@ function ordering.use(open, wanted, serves, time_left, group, plain)
     if not at or queue.seen[name] then return drop(heads .. queue.name, head) end
     queue.seen[name] = true
     local is, request = ordering.serves(name, value)
-    if is then table.insert(queue.next, { member = head, name = name, key = places .. name, request = request }) end
+    if not is then return end
+    table.insert(queue.next, { member = head, name = name, key = places .. name, request = request })
+    if #queue.next <= FIRST_PAGE then table.insert(ordering.met, name) end
   end
 
   -- Reads the next entries of `heads`. If the worker serves none of the first, but few requirements in all, the script
@@ -147,12 +144,10 @@ function ordering.use(open, wanted, serves, time_left, group, plain)
   -- Begins to read a queue.
   function ordering.begin(name)
     queue = { name = name, next = {}, i = 1, size = FIRST_PAGE, ended = group ~= '', seen = {} }
-    queue.began, queue.n_passed, sources = now, 0, {}
-    local stored = try('GET', ordering.passed .. name)
-    local began, passed = string.match(type(stored) == 'string' and stored or '', '^(%S+) (.*)$')
-    began = tonumber(began or '')
-    local _, priority, at = parse_member(passed or '')
-    if at and began and began <= now and now - began < PASSED_FOR then queue.began, queue.passed = began, passed end
+    queue.n_passed, sources = 0, {}
+    local passed = try('GET', ordering.passed .. name)
+    local _, priority, at = parse_member(type(passed) == 'string' and passed or '')
+    queue.passed = at and passed
     if group ~= '' then
       open_source({ key = places .. GROUP_SET .. group, mixed = name })
     elseif plain and name == DEFAULT then
@@ -199,16 +194,17 @@ function ordering.use(open, wanted, serves, time_left, group, plain)
   -- Ends the reading of a queue. The next claim reads a few passed tasks again, because others may have come before
   -- them.
   function ordering.leave()
-    for i = queue.i, math.min(#queue.next, queue.i + FIRST_PAGE) do note(queue.next[i].name) end
     if queue.last_passed and (queue.passed or queue.n_passed >= PAGE) then
-      passed_members[ordering.passed .. queue.name] = string.format('%.6f ', queue.began) .. queue.last_passed
+      passed_members[ordering.passed .. queue.name] = queue.last_passed
     end
   end
 
   -- Writes which tasks the claim has passed. If `wakes_others` is true, the function wakes other workers for the
   -- requirements that the claim has met, if these have due tasks.
   function ordering.finish(wakes_others)
-    for key, member in pairs(passed_members) do call('SET', key, member, 'EX', PASSED_FOR) end
+    for key, member in pairs(passed_members) do
+      if not call('SET', key, member, 'XX', 'KEEPTTL') then call('SET', key, member, 'EX', PASSED_FOR) end
+    end
     local lists = {}
     for i, name in ipairs(ordering.met) do lists[i] = wakes .. (name == DEFAULT and 'open' or name) end
     if not wakes_others or not lists[1] or call('EXISTS', unpack(lists)) == #lists then return end

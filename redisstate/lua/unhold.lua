@@ -6,9 +6,8 @@
 -- KEYS: open, due, paused, failing
 -- ARGV: the prefix of the keys of tasks
 --
--- Returns the number of returned tasks; '1' if more is due, or ''; and an error text or ''. If a set has a wrong type,
--- its tasks stay held, and the text names the set. If another key has a wrong type, the script returns no held task,
--- and the error WRONGTYPE.
+-- Returns the number of returned tasks, and '1' if more is due, or ''. If the set of a requirement has a wrong type,
+-- its tasks stay held. If another key has a wrong type, the script returns no held task, and the error WRONGTYPE.
 
 local open, due, paused, failing = unpack(KEYS)
 local tasks, prefix = ARGV[1], string.sub(open, 1, -1 - #'open')
@@ -21,7 +20,7 @@ local n_due = promote(MOST_DUE, tasks)
 
 local wrong = not_sorted(open) or not_sorted(held) or not_sorted(placed) or not_hash(paused) or not_hash(failing)
 if wrong then return wrong end
-local pauses, wrong_at, n_returned = call('EXISTS', paused) == 1, '', 0
+local pauses, n_returned = call('EXISTS', paused) == 1, 0
 local further = pauses and MOST_TASKS or 20 -- how many tasks the script reads beside those that use room
 local plain, counted = {}, {} -- tasks that return to the list `open`, and tasks that use room
 
@@ -93,11 +92,7 @@ local function return_task(reason, member, set)
   if f[1] ~= 'open' or p.name ~= reason or not (home and at) or member ~= member_of(p.priority, at, id) then
     return call('ZREM', set, member)
   end
-  local bad = home ~= '' and wrong_place(home)
-  if bad then
-    wrong_at = bad.err
-    return 0
-  end
+  if home ~= '' and wrong_place(home) then return 0 end
   leave_place(f[2], id)
   at, n_returned = text(number(at) or 0), n_returned + 1
   if home == '' then
@@ -158,4 +153,4 @@ for i, next in ipairs(checks) do
     call('ZADD', held, text(next), reason)
   end
 end
-return { n_returned, more and '1' or '', wrong_at }
+return { n_returned, more and '1' or '' }
