@@ -46,7 +46,7 @@ const copySource = "a copy of ./"
 const copyTries = 3
 
 // Copy makes a copy of a program for one slot. If a round has changed files of the original, which was fetched, Copy
-// first fetches the original again. The error is [ErrTooLarge], or one of [Fetcher.Fetch].
+// first fetches the original again. The errors are those of [Fetcher.Fetch].
 func (f *Fetcher) Copy(ctx context.Context, program, source string, with CopyOptions) (*Copy, error) {
 	original, err := f.job(program, source)
 	if err != nil {
@@ -203,7 +203,7 @@ func (c *Copy) names(dir string) ([]string, error) {
 			return nil
 		}
 		if names = append(names, name); len(names) > c.job.Limits.Entries {
-			return fmt.Errorf("%w: it has %w", ErrTooLarge, c.job.Limits.tooManyEntries())
+			return tooLarge(c.job.Limits.tooManyEntries())
 		}
 		if d.IsDir() && name == c.job.Outputs {
 			return fs.SkipDir

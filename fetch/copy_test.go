@@ -129,7 +129,7 @@ func TestCopyFails(t *testing.T) {
 		"copy: ./prog~2 is in the way": func(t *testing.T, f *Fetcher, _ *CopyOptions) {
 			must(t, os.Symlink(t.TempDir(), f.Dir+"/prog~2"))
 		},
-		ErrTooLarge.Error(): func(_ *testing.T, _ *Fetcher, with *CopyOptions) { with.MaxBytes = 5 },
+		"the program has more than 1 GiB, and its file system cannot clone files; put its data elsewhere": func(_ *testing.T, _ *Fetcher, with *CopyOptions) { with.MaxBytes = 5 },
 		"a round of another worker has changed ./prog/lib/a, and runs there": func(t *testing.T, f *Fetcher, with *CopyOptions) {
 			write(t, f.Dir+"/prog/lib/a", []byte("changed"))
 			with.Busy = func() bool { return true }

@@ -9,13 +9,16 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
-
-	"github.com/tdf-framework/tdf"
-	"github.com/tdf-framework/tdf/internal/task"
 )
 
-// ErrTooLarge means that a program is too large to be copied, and that its file system cannot clone files.
-var ErrTooLarge = task.NewError(tdf.CodeFull, "is larger than 1 GiB")
+// tooLarge means that a program is too large to be copied.
+func tooLarge(has any) error {
+	return localError{fmt.Errorf("the program has %v; put its data elsewhere, or, if its rounds may share its "+
+		"directory, add the file .tdfshared to it", has)}
+}
+
+// errTooLarge is the error where the file system cannot clone files.
+var errTooLarge = tooLarge("more than 1 GiB, and its file system cannot clone files")
 
 // A copier copies files from one directory to another. It follows no links. The programs' user may control either
 // directory, so the copier opens each part of a path by itself.
@@ -194,12 +197,12 @@ func (c *copier) content(to, from *os.File, size int64) error {
 	c.noClones = true
 	c.left -= size
 	if c.left < 0 {
-		return ErrTooLarge
+		return errTooLarge
 	}
 	n, err := io.Copy(to, io.LimitReader(from, size+c.left+1)) // the file may grow meanwhile
 	c.left -= max(0, n-size)
 	if err == nil && c.left < 0 {
-		return ErrTooLarge
+		return errTooLarge
 	}
 	return err
 }

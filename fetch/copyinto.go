@@ -7,7 +7,7 @@ import (
 
 // CopyInto copies a program into an empty directory, for one round. It copies from dir, which is the directory of the
 // program or a copy of it, and leaves out files that rounds have written there. Of the options, it uses
-// MaxBytes. The error is [ErrTooLarge], or one of [Fetcher.Fetch].
+// MaxBytes. The errors are those of [Fetcher.Fetch].
 func (f *Fetcher) CopyInto(ctx context.Context, program, source, dir, to string, with CopyOptions) (*Copy, error) {
 	j, err := f.job(program, source)
 	if err != nil {

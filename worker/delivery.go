@@ -3,7 +3,6 @@ package worker
 import (
 	"context"
 	"errors"
-	"strings"
 
 	"github.com/tdf-framework/tdf/internal/broker"
 	"github.com/tdf-framework/tdf/internal/task"
@@ -53,7 +52,7 @@ func delayOf(err error) task.Seconds {
 	return 0
 }
 
-// reportAccepted logs an accepted report, and counts failures.
+// reportAccepted logs an accepted report.
 func (e *execution) reportAccepted(ctx context.Context) {
 	e.stored = e.read && !e.report.ResultLost
 	switch e.report.Way {
@@ -76,7 +75,7 @@ func (e *execution) givenBack(way broker.Way) {
 	case isShortage(e.cause):
 		e.log.Warn("released: the worker lacks what the round needs", "reason", reason)
 	case way == broker.Unfit:
-		e.s.failures.couldNotStart(e.task.Program, e.report.Reason)
+		e.s.unstarted.couldNotStart(e.task.Program)
 		e.log.Warn("released: this host cannot run it", "reason", reason)
 	case way == broker.Later:
 		e.log.Info("released for later", "delay", delayOf(e.cause).Std(), "reason", reason)
@@ -88,28 +87,15 @@ func (e *execution) givenBack(way broker.Way) {
 // executed logs a round with a result.
 func (e *execution) executed(ctx context.Context) {
 	r := &e.report.Result
-	switch {
-	case r.Refused:
+	if r.Refused {
 		e.logRefused(ctx)
 		return
-	case e.report.Succeeds():
-		e.s.failures.succeeded(e.task.Program)
-	default:
-		e.s.failures.failed(e.task.Program, r.Subject()+" ended with "+r.Exit+lastError(r.Error))
 	}
+	e.s.unstarted.started(e.task.Program)
 	e.log.Info("executed", "exit", r.Exit, "seconds", r.Seconds)
 }
 
-// lastError returns the last line of stderr, or an empty text if stderr is empty.
-func lastError(stderr string) string {
-	stderr = strings.TrimSpace(stderr[max(0, len(stderr)-broker.MaxShort):])
-	if stderr == "" {
-		return ""
-	}
-	return ": " + stderr[strings.LastIndexByte(stderr, '\n')+1:]
-}
-
-// logRefused logs a round that could not be run, or whose result is refused, and counts it.
+// logRefused logs a round that could not be run, or whose result is refused.
 func (e *execution) logRefused(ctx context.Context) {
 	exit, reason := e.report.Result.Exit, e.reason
 	if reason == "" || e.report.ResultLost {
@@ -119,11 +105,11 @@ func (e *execution) logRefused(ctx context.Context) {
 	// A task cannot be released in its last round; the program is not at fault.
 	case isReleased(e.cause), isLater(e.cause), isShortage(e.cause):
 	case exit != "":
-		e.s.failures.failed(e.task.Program, reason)
+		e.s.unstarted.started(e.task.Program)
 		e.log.Info("executed, but its result is refused", "exit", exit, "error", broker.Short(reason))
 		return
 	case e.sound, isUnfit(e.cause):
-		e.s.failures.couldNotStart(e.task.Program, reason)
+		e.s.unstarted.couldNotStart(e.task.Program)
 	}
 	e.log.Info("could not be run", "error", broker.Short(reason))
 }

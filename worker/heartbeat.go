@@ -18,17 +18,13 @@ func (w *Worker) heartbeatPause() time.Duration { return w.cfg.Lease / 3 }
 
 // haveNews lets the loop of heartbeats send an early heartbeat.
 func (w *Worker) haveNews() {
-	w.failures.changed.give()
+	w.news.give()
 }
 
 func (w *Worker) info(state string) presence.WorkerInfo {
-	pauses := append(w.shortages.remarks(time.Now(), w.slots()), w.failures.pauses()...)
-	if w.slotDirs != nil {
-		pauses = append(pauses, w.slotDirs.remarks()...)
-	}
 	info := presence.WorkerInfo{
 		Name: w.name, Host: w.hostname, PID: os.Getpid(), Process: identity(), Version: w.version,
-		Lease: task.For(w.cfg.Lease), State: state, Slots: w.slots(), Pauses: pauses,
+		Lease: task.For(w.cfg.Lease), State: state, Slots: w.slots(), Shortage: w.shortages.remark(w.slots()),
 		Offer: w.offer, InProcess: w.inProcess(),
 	}
 	if w.pool != nil {
@@ -89,7 +85,7 @@ func (s *supervisor) sendHeartbeatsUntil(over context.Context) {
 	for {
 		select {
 		case <-s.after(next):
-		case <-s.failures.changed:
+		case <-s.news:
 			s.sleep(over, min(newsPause, next))
 		case <-stopping:
 			stopping = nil

@@ -44,7 +44,7 @@ func TestHeartbeats(t *testing.T) {
 	host := expect.Result(os.Hostname()).Value(t)
 	want := map[string]string{
 		"host": host, "pid": strconv.Itoa(os.Getpid()), "boot": w.store.Conn.Boot(),
-		"version": "v1.2.3", "lease": "1080000", "state": "working", "slots": "1", "runs": "", "pauses": "", "runner": "", "queues": "", "tags": "", "handlers": "", "group": "", "resources": "", "resources_used": "",
+		"version": "v1.2.3", "lease": "1080000", "state": "working", "slots": "1", "runs": "", "shortage": "", "runner": "", "queues": "", "tags": "", "handlers": "", "group": "", "resources": "", "resources_used": "",
 		"remember": "3240000",
 		"process":  identity(),
 	}

@@ -113,7 +113,6 @@ func TestIdle(t *testing.T) {
 		"no sleep, due now": {0, 1000, 0.001, shortest},
 	} {
 		w := &Worker{cfg: config.Worker{SleepAfterNoProcessClaimed: c.sleep.Std()}}
-		w.failures = newFailures(0)
 		s := supervisorOf(w)
 		for range 100 {
 			got := task.For(s.idleTime(&redisstate.ClaimResult{Now: 1000, Next: c.next}))

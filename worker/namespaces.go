@@ -43,7 +43,7 @@ func newEach(name, hostname string, cfg config.Worker, o options) ([]*Worker, er
 		}
 		w.offerResources(machine, files)
 		w.offer = w.newOffer()
-		w.failures = newFailures(w.cfg.SleepAfterFailure)
+		w.news = make(signal, 1)
 		w.shortages = newShortages(w.name, w.haveNews)
 		if w.store != nil {
 			w.broker = w.newBroker(w.store)

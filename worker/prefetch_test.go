@@ -113,7 +113,7 @@ func TestPrefetchedTasksAreGivenBack(t *testing.T) {
 		},
 		"draining":                          func(s *supervisor) { s.drain.obey("ann", s.log) },
 		"stopping":                          func(s *supervisor) { s.endClaims(errStopping) },
-		"a round that could not be started": func(s *supervisor) { s.failures.couldNotStart("other", "no interpreter") },
+		"a round that could not be started": func(s *supervisor) { s.unstarted.couldNotStart("other") },
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)

@@ -9,8 +9,6 @@ import (
 	"time"
 
 	"github.com/tdf-framework/tdf/internal/broker"
-	"github.com/tdf-framework/tdf/internal/task"
-	"github.com/tdf-framework/tdf/redisstate/presence"
 )
 
 // A shortageError says that this worker, and not the task, lacks something that a round needs: descriptors,
@@ -124,8 +122,8 @@ func (s *supervisor) diskFullError() error {
 	return s.diskFull
 }
 
-// remarks returns a remark for people who list the workers, with the latest shortage. It has no program.
-func (s *shortages) remarks(now time.Time, of int) []presence.Pause {
+// remark returns a line for people who list the workers, with the latest shortage, or "" if no slot pauses.
+func (s *shortages) remark(of int) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var latest shortage
@@ -135,10 +133,9 @@ func (s *shortages) remarks(now time.Time, of int) []presence.Pause {
 		}
 	}
 	if len(s.slots) == 0 {
-		return nil
+		return ""
 	}
-	why := strings.ReplaceAll(fmt.Sprintf("%d of %d slots pause: %s", len(s.slots), of, latest.why), "\n", " ")
-	return []presence.Pause{{For: task.For(max(time.Millisecond, latest.until.Sub(now))), Why: why}}
+	return strings.ReplaceAll(fmt.Sprintf("%d of %d slots pause: %s", len(s.slots), of, latest.why), "\n", " ")
 }
 
 // Descriptors that a worker needs, for each slot that runs a program and for the rest.

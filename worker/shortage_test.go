@@ -13,7 +13,6 @@ import (
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/expect"
-	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate/presence"
 )
 
@@ -55,15 +54,12 @@ func TestPausesAfterShortages(t *testing.T) {
 		s.ended(3, lack, now)
 	}
 	expect.Equal(t, s.ended(3, lack, now), longestShortPause)
-	remarks := s.remarks(now, 4)
-	expect.MustLen(t, remarks, 1)
-	expect.Equal(t, remarks[0].Why,
+	expect.Equal(t, s.remark(4),
 		"3 of 4 slots pause: open the file: too many open files; raise the limit of open files of w1 (ulimit -n, LimitNOFILE), or lower its concurrency")
-	expect.Equal(t, remarks[0].For, task.For(longestShortPause))
 	for slot, cause := range map[int]error{1: nil, 2: errTimedOut, 3: Unfit(errors.New("no interpreter"))} {
 		expect.Equal(t, s.ended(slot, cause, now), time.Duration(0))
 	}
-	expect.Len(t, s.remarks(now, 4), 0)
+	expect.Equal(t, s.remark(4), "")
 }
 
 // What the worker lacks is not charged to the task, however often.
@@ -83,11 +79,11 @@ func TestAShortageIsNotChargedToTheTask(t *testing.T) {
 		expect.Equal(t, got.Fails, 0)
 	}
 	expect.Len(t, w.client().Keys(t.Context(), w.store.Keys.Failing()).Val(), 0, "a full disk counts for no program")
-	expect.Contains(t, worker.info(presence.WorkerWorking).Pauses[0].Why, "1 of 1 slots pause: ")
+	expect.Contains(t, worker.info(presence.WorkerWorking).Shortage, "1 of 1 slots pause: ")
 	must(t, os.RemoveAll(w.path("filler")))
 	w.runOnce(worker)
 	expect.Equal(t, w.finished(id).State, tdf.Succeeded)
-	expect.Len(t, worker.info(presence.WorkerWorking).Pauses, 0)
+	expect.Equal(t, worker.info(presence.WorkerWorking).Shortage, "")
 }
 
 // A round during which the disk was full goes to another host, even if the program did not notice. It is never charged to the task.

@@ -2,17 +2,14 @@ package worker
 
 import (
 	"context"
-	"errors"
 	"os"
 	"path"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
 
 	"github.com/tdf-framework/tdf/fetch"
-	"github.com/tdf-framework/tdf/redisstate/presence"
 )
 
 // sharedFile is a file with which a program asks that its rounds share its directory.
@@ -31,7 +28,6 @@ type slotDirs struct {
 	numbers  *fetch.Numbers // nil until the first round
 	alone    bool           // rounds run in the originals
 	slots    map[int]*slotDir
-	shared   map[string]bool // programs that are too large to be copied
 	changing map[string]bool // programs whose rounds change their files
 }
 
@@ -43,7 +39,7 @@ type slotDir struct {
 }
 
 func newSlotDirs(w *Worker) *slotDirs {
-	return &slotDirs{w: w, slots: map[int]*slotDir{}, shared: map[string]bool{}, changing: map[string]bool{}}
+	return &slotDirs{w: w, slots: map[int]*slotDir{}, changing: map[string]bool{}}
 }
 
 func (d *slotDirs) close() {
@@ -75,7 +71,7 @@ func (d *slotDirs) open() (err error) {
 func (d *slotDirs) directory(ctx context.Context, r *Round, f *fetch.Fetcher, p fetch.Program) (string, error) {
 	name := filepath.Base(p.Dir)
 	r.execution.programDir.Store(&name)
-	if asksToShare(p.Dir) || d.isTooLarge(r) {
+	if asksToShare(p.Dir) {
 		return p.Dir, nil
 	}
 	s, alone, err := d.slot(r)
@@ -153,10 +149,6 @@ func (d *slotDirs) copy(ctx context.Context, r *Round, s *slotDir, f *fetch.Fetc
 		return "", err
 	}
 	c, err := f.Copy(ctx, r.Program, r.Source, d.options(s))
-	if errors.Is(err, fetch.ErrTooLarge) {
-		d.share(r, err)
-		return p.Dir, nil
-	}
 	if err != nil {
 		return "", err
 	}
@@ -187,25 +179,6 @@ func asksToShare(dir string) bool {
 	return err == nil
 }
 
-func (d *slotDirs) isTooLarge(r *Round) bool {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.shared[r.execution.programName()]
-}
-
-// share lets the rounds of a program share its directory, because it cannot be copied.
-func (d *slotDirs) share(r *Round, reason error) {
-	d.mu.Lock()
-	known := d.shared[r.execution.programName()]
-	d.shared[r.execution.programName()] = true
-	d.mu.Unlock()
-	if !known {
-		r.Log.Warn("rounds of a program share its directory, and may read each other's files: it is not copied",
-			"reason", reason)
-		d.w.haveNews()
-	}
-}
-
 func (d *slotDirs) warnOfChange(r *Round, file string) {
 	d.mu.Lock()
 	known := d.changing[r.execution.programName()]
@@ -215,18 +188,6 @@ func (d *slotDirs) warnOfChange(r *Round, file string) {
 		r.Log.Warn("a round has changed a file of its program: the next round gets the original file again", "file",
 			file)
 	}
-}
-
-// remarks returns a remark about each program whose rounds share its directory, for people who list the workers.
-func (d *slotDirs) remarks() (all []presence.Pause) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	const why = "rounds share the program's directory, because it is larger than 1 GiB"
-	for program := range d.shared {
-		all = append(all, presence.Pause{Program: program, Why: why})
-	}
-	slices.SortFunc(all, func(a, b presence.Pause) int { return strings.Compare(a.Program, b.Program) })
-	return all
 }
 
 // copyOf returns the name of a slot's copy of a program, or "".

@@ -11,7 +11,6 @@ import (
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/task"
-	"github.com/tdf-framework/tdf/redisstate/presence"
 )
 
 // runWorker runs a worker until stop is called.
@@ -111,45 +110,27 @@ func TestRoundThatChangesItsProgram(t *testing.T) {
 	}
 }
 
-// A program may ask for the shared directory, and a program that is too large gets it.
+// A program may ask for the shared directory. A program that is too large to be copied must do so.
 func TestSharedDirectory(t *testing.T) {
 	for name, c := range map[string]struct {
-		set    func(w *world)
-		files  []string
-		shared bool
-		remark string
+		files      []string
+		most       int64
+		want, fail string
 	}{
-		"no file":  {},
-		"the file": {files: []string{sharedFile, ""}, shared: true},
-		"too large": {
-			set: func(w *world) { w.cfg.MaxCopyBytes = 5 }, shared: true,
-			remark: "rounds share the program's directory, because it is larger than 1 GiB",
-		},
+		"no file":             {nil, 1 << 30, "/p~2\n", ""},
+		"the file":            {[]string{sharedFile, ""}, 1 << 30, "/p\n", ""},
+		"too large":           {nil, 5, "", "add the file .tdfshared to it"},
+		"too large, the file": {[]string{sharedFile, ""}, 5, "/p\n", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
-			w.cfg.Concurrency = 2
-			if c.set != nil {
-				c.set(w)
-			}
-			source := w.archive(append(c.files, "run.sh", "pwd -P\n")...)
-			worker := w.worker()
-			stop := w.runWorker(worker)
-			got := w.finished(w.open("", from(source)))
-			remarks := worker.info(presence.WorkerWorking).Pauses
-			stop()
-			want := expect.Result(filepath.EvalSymlinks(w.path())).Value(t) + "/p"
-			if !c.shared {
-				want += "~2"
-			}
-			expect.Equal(t, strings.TrimSpace(got.LastOutput()), want)
-			if c.remark == "" {
-				expect.Len(t, remarks, 0)
-				return
-			}
-			expect.MustLen(t, remarks, 1)
-			expect.Equal(t, remarks[0].Why, c.remark)
-			w.logged(`msg="rounds of a program share its directory`)
+			w.cfg.Concurrency, w.cfg.MaxCopyBytes = 2, c.most
+			id := w.lastChance(w.open("", from(w.archive(append(c.files, "run.sh", "pwd -P\n")...))))
+			w.runOnce(w.worker())
+			got := w.finished(id)
+			dir := expect.Result(filepath.EvalSymlinks(w.path())).Value(t)
+			expect.Equal(t, strings.TrimPrefix(got.LastOutput(), dir), c.want)
+			expect.Contains(t, got.LastError(), c.fail)
 		})
 	}
 }

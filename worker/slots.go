@@ -75,7 +75,7 @@ func (e *execution) refusal() error {
 // mayNotPassOn reports whether the worker starts no prefetched tasks any more. After a round that could not be started,
 // it starts none, because they may be of the same program.
 func (s *supervisor) mayNotPassOn() bool {
-	return s.claiming.Err() != nil || s.drain.on() || s.failures.mayNotStart()
+	return s.claiming.Err() != nil || s.drain.on() || s.unstarted.mayNotStart()
 }
 
 // isOverdue reports whether a prefetched task has expired before its start. Then the server expires it.

@@ -36,7 +36,8 @@ type Worker struct {
 	first     int           // how many slots the Workers before it have
 	offer     class.Offer
 	broker    protocol // nil while the worker is not connected
-	failures  failures
+	unstarted unstarted
+	news      signal // wakes the loop of heartbeats
 	drain     drain
 	shortages *shortages
 	own       roundsLock

@@ -25,7 +25,7 @@ func (c *situation) open() []Check {
 	isHeld := c.task.WaitsForLimit()
 	for _, p := range c.pauses() {
 		if p.Source == c.task.SourceName() {
-			checks = append(checks, blocked("program", c.slotPause(&p)))
+			checks = append(checks, blocked("program", c.programHeld(&p)))
 			isHeld = true
 		}
 	}
@@ -217,22 +217,8 @@ func (c *situation) queue() Check {
 		behind.State, behind.Code = Blocked, FactQueue
 		behind.Text += fmt.Sprintf("; the workers that may claim the task have %d slots", slots)
 		behind.Fix = toStartWorkers.or(fix("raise the priority of the task", StepRaisePriority))
-		c.slow(&behind)
 	}
 	return behind
-}
-
-// slow adds the programs whose failures slow the workers that may claim the task.
-func (c *situation) slow(behind *Check) {
-	f := c.matching()
-	for _, p := range f.pauses() {
-		if p.All() {
-			continue
-		}
-		fact := f.slotPause(&p)
-		behind.Text += "; " + fact.Text
-		behind.Fix = fact.Fix
-	}
 }
 
 // aheadText says how many tasks workers claim before a task, such as "3 tasks are ahead in the queue, 2 of them with a

@@ -266,28 +266,22 @@ func (v *vitals) silentWorkers(d *diagnoses) {
 func (v *vitals) shortages(d *diagnoses) {
 	for i := range v.fleet.workers {
 		w := &v.fleet.workers[i]
-		for _, p := range w.Pauses {
-			if p.Program == "" && w.Claims(v.at) {
-				why, remedy := p.Why, ""
-				if at := strings.LastIndex(why, "; "); at >= 0 {
-					why, remedy = why[:at], why[at+2:]
-				}
-				text := fmt.Sprintf("worker %s: %s", w.Name, why)
-				d.problem("workers", Fact{Code: FactWorkerShort, About: w.Name, Text: text, Fix: fix(remedy)})
-			}
+		if w.Shortage == "" || !w.Claims(v.at) {
+			continue
 		}
+		why, remedy := w.Shortage, ""
+		if at := strings.LastIndex(why, "; "); at >= 0 {
+			why, remedy = why[:at], why[at+2:]
+		}
+		text := fmt.Sprintf("worker %s: %s", w.Name, why)
+		d.problem("workers", Fact{Code: FactWorkerShort, About: w.Name, Text: text, Fix: fix(remedy)})
 	}
 }
 
-// pausedPrograms reports each program that is held, so that none of its tasks runs, or that slows workers.
+// pausedPrograms reports each program that is held, so that none of its tasks runs.
 func (v *vitals) pausedPrograms(d *diagnoses) {
 	for _, p := range v.fleet.pauses() {
-		fact := v.slotPause(&p)
-		if p.All() {
-			v.held(d, "workers", fact)
-		} else {
-			d.notice("workers", fact)
-		}
+		v.held(d, "workers", v.programHeld(&p))
 	}
 }
 

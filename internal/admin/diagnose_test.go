@@ -114,14 +114,10 @@ func TestDiagnose(t *testing.T) {
 			v.fleet.sources = []task.FailingSource{{Program: "p", Why: "why", Workers: []string{"w1"}, Since: v.at - 60, Last: v.at - 15, Tried: v.at - 15}}
 		}},
 		"program p is held, because it cannot be started; a task tries it now; the last failure was: why (workers: w1)": {SeverityProblem, func(v *vitals) {
-			v.fleet.workers[0].Pauses = []presence.Pause{{Program: "p", For: 0.5, Why: "why"}}
 			v.fleet.sources = []task.FailingSource{{Program: "p", Why: "why", Workers: []string{"w1"}, Since: v.at - 1, Last: v.at - 1}}
 		}},
-		"program p fails on 1 of 1 workers, and each of their slots pauses for 500ms after a failed round (sleep_after_failure): why": {SeverityNotice, func(v *vitals) {
-			v.fleet.workers[0].Pauses = []presence.Pause{{Program: "p", For: 0.5, Why: "why"}}
-		}},
 		"worker w1: 1 of 2 slots pause: no space; they wait": {SeverityProblem, func(v *vitals) {
-			v.fleet.workers[0].Pauses = []presence.Pause{{For: 4, Why: "1 of 2 slots pause: no space; they wait; free the disk of w1, or tdf drain w1"}}
+			v.fleet.workers[0].Shortage = "1 of 2 slots pause: no space; they wait; free the disk of w1, or tdf drain w1"
 		}},
 		"open tasks wait for another worker: no live worker serves the queue crawl": {SeverityProblem, func(v *vitals) {
 			v.requirements = []string{class.Plain, "queue=crawl"}

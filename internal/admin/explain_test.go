@@ -84,11 +84,6 @@ func TestChecksOfAnOpenTask(t *testing.T) {
 		"unlisted":     {func(c *situation) { c.place.Listed = false }, "queue: the task is not in the list of open tasks"},
 		"first ones":   {func(c *situation) { c.place.Ahead = 3 }, ""},
 		"long queue":   {func(c *situation) { c.place.Ahead = 4 }, "queue: 4 tasks are ahead in the queue; the workers that may claim the task have 4 slots"},
-		"slow queue": {func(c *situation) {
-			c.place.Ahead = 4
-			c.workers[1].Pauses = []presence.Pause{{Program: "x", For: 0.5, Why: "7 rounds failed in a row; the last failure: exit 1: boom"}}
-		}, "queue: 4 tasks are ahead in the queue; the workers that may claim the task have 4 slots; program x fails on 1 of 2 workers, and each of their slots pauses for 500ms after a failed round (sleep_after_failure): 7 rounds failed in a row; the last failure: exit 1: boom"},
-		"slow program": {func(c *situation) { c.workers[1].Pauses = []presence.Pause{{Program: "p", For: 0.5}} }, ""},
 		"queue, all busy": {func(c *situation) {
 			c.place.Ahead = 4
 			c.workers[0].Runs, c.workers[1].Runs = []int64{1, 2}, []int64{3, 4}

@@ -42,13 +42,11 @@ const (
 	StepEndPause
 	StepRaiseLimit
 	StepListLimits
-	StepClose        // close a campaign
-	StepCancel       // cancel a task
-	StepCancelOpen   // cancel the open tasks of a campaign
-	StepCorrect      // pause a campaign, correct its program, and retry its failed tasks
-	StepShowFailures // show the groups of failures
-	StepStopFailing  // cancel a campaign after a number of failures
-	StepExplain      // explain an open task
+	StepClose      // close a campaign
+	StepCancel     // cancel a task
+	StepCancelOpen // cancel the open tasks of a campaign
+	StepCorrect    // pause a campaign, correct its program, and retry its failed tasks
+	StepExplain    // explain an open task
 	StepListRunning
 	StepCheck // look for inconsistent tasks
 	StepRemoveFinished
@@ -81,7 +79,6 @@ var (
 	toRaiseMemory  = toRemove.or(fix("raise maxmemory"))
 	toExplain      = fix("explain one of the open tasks", StepExplain)
 	toStartWorkers = toWait.or(fix("start more workers"))
-	toFindOut      = fix("find out why the program fails, or cancel its tasks", StepShowFailures, StepStopFailing)
 	toMakeStart    = fix(`repair the hosts or the source: then the tasks go on by themselves; or cancel them `+
 		`(docs/lifecycle.md, "Held programs")`, StepCancelOpen)
 )

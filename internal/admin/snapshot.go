@@ -142,13 +142,9 @@ func unclosed(groups []string) (Fact, bool) {
 	}, len(groups) > 0
 }
 
-// slotPause returns a Fact about a program that is held, or that slows workers.
-func (f *fleet) slotPause(p *Pause) Fact {
-	fact := Fact{Code: FactProgramPaused, About: p.Program, Text: p.Text(f.at.Std()), Fix: toFindOut}
-	if p.All() {
-		fact.Fix = toMakeStart
-	}
-	return fact
+// programHeld returns a Fact about a program that is held.
+func (f *fleet) programHeld(p *Pause) Fact {
+	return Fact{Code: FactProgramPaused, About: p.Program, Text: p.Text(f.at.Std()), Fix: toMakeStart}
 }
 
 // memoryWait returns a Fact if new tasks or claims wait for memory.

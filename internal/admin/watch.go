@@ -62,8 +62,7 @@ type Status struct {
 	Slots   int       // slots of the workers that claim tasks
 	Busy    int       // slots in which a task runs, whatever its group
 
-	// Pauses lists the programs of open tasks that are held, and those whose failures make slots pause. Look reads the
-	// programs of only a sample of the open tasks.
+	// Pauses lists the programs of open tasks that are held. Look reads the programs of only a sample of the open tasks.
 	Pauses []Pause
 
 	// Obstacles says why unfinished tasks do not finish: no server is alive, or no worker claims tasks. For open tasks,
@@ -330,8 +329,8 @@ func (w *Watch) estimate(left *work, l *look) Estimate {
 	if l.unsettled {
 		return Estimate{Unknown: "no server is alive"}
 	}
-	if i := slices.IndexFunc(l.pauses, func(p Pause) bool { return p.All() }); i >= 0 {
-		return Estimate{Unknown: l.pauses[i].Program + " cannot be started"}
+	if len(l.pauses) > 0 {
+		return Estimate{Unknown: l.pauses[0].Program + " cannot be started"}
 	}
 	if w.paused(l) {
 		return Estimate{Unknown: "the tasks are paused"}

@@ -306,9 +306,9 @@ func TestWatchNamesAPause(t *testing.T) {
 	addFinished(t, s, 1001, 5, "paused", "failed", "failed", "1")
 	addFinished(t, s, 2001, 5, "well", "succeeded", "succeeded", "1")
 	addServer(t, s)
-	pauses := func(name string, pauses ...presence.Pause) {
+	register := func(name, shortage string) {
 		t.Helper()
-		w := presence.WorkerInfo{Name: name, State: "working", Slots: 1, Lease: 3600, Pauses: pauses}
+		w := presence.WorkerInfo{Name: name, State: "working", Slots: 1, Lease: 3600, Shortage: shortage}
 		_, _, err := s.Presence.TakeName(t.Context(), w, presence.PriorOwner{})
 		expect.NoError(t, err)
 	}
@@ -316,15 +316,14 @@ func TestWatchNamesAPause(t *testing.T) {
 		t.Helper()
 		return expect.Result(admin.New(m).Watch(group).Look(t.Context())).Value(t)
 	}
-	pauses("w1")
-	pauses("w2")
+	register("w1", "no space")
+	register("w2", "")
 	bad := task.Properties{Program: "bad", Source: "rsync:/p/run.sh"}
 	for _, worker := range []string{"w1", "w2"} {
 		expect.NoError(t, s.Limits.FailedToStart(t.Context(), worker, bad.SourceName(), false, bad.Program, "exit 4"))
 	}
 	got := look("paused")
 	expect.MustLen(t, got.Pauses, 1)
-	expect.MustTrue(t, got.Pauses[0].All(), "both", got.Pauses, got.Estimate)
 	expect.MustEqual(t, got.Estimate.Unknown, "bad cannot be started")
 	expect.Compare(t, got.Pauses[0].Until.Sub(got.At), "<=", time.Second)
 	expect.Equal(t, got.Pauses[0].Why, "exit 4 (workers: w2, w1)")
@@ -332,21 +331,9 @@ func TestWatchNamesAPause(t *testing.T) {
 		t.Errorf("with a pause of another program: %+v, %+v", got.Pauses, got.Estimate)
 	}
 	testspace.StartedSource(t, s, bad.SourceName())
-	for _, name := range []string{"w1", "w2"} {
-		pauses(name, presence.Pause{Program: "bad", For: 0.5, Why: "exit 5"})
-	}
-	want := admin.Pause{Program: "bad", Workers: 2, Of: 2, Why: "exit 5", AfterFailure: time.Second / 2}
-	if got := look("paused"); len(got.Pauses) != 1 || got.Pauses[0] != want || got.Pauses[0].All() || got.Estimate.Unknown != "" {
-		t.Errorf("pauses of slots: %+v, %+v", got.Pauses, got.Estimate)
-	}
-	for _, name := range []string{"w1", "w2"} {
-		pauses(name, presence.Pause{For: 1, Why: "no space"}, presence.Pause{Program: "bad", Why: "shares"})
-	}
 	expect.Len(t, look("paused").Pauses, 0)
 	workers := expect.Result(admin.New(m).Workers(t.Context())).Value(t)
-	expect.MustLen(t, workers[0].Pauses, 2)
-	expect.Equal(t, workers[0].Pauses[0].Text(), "no space")
-	expect.Equal(t, workers[0].Pauses[1].Text(), "bad: shares")
+	expect.Equal(t, workers[0].Shortage, "no space")
 }
 
 // A Status marshals to the same JSON with and without a pointer.

@@ -38,8 +38,8 @@ type Worker struct {
 	// Drained says who ordered the worker to drain, and when. If there is no order, Drained is "".
 	Drained string `json:"drained,omitempty"`
 
-	// Pauses lists what the worker lacks, and the programs whose failed rounds make its slots pause.
-	Pauses []WorkerPause `json:"pauses,omitempty"`
+	// Shortage says what the worker lacks, so that slots pause.
+	Shortage string `json:"shortage,omitempty"`
 
 	Alive bool `json:"-"` // whether the worker is neither gone nor silent
 	// InProcess reports whether the worker runs rounds in its own process, and fetches no programs.
@@ -50,25 +50,6 @@ type Worker struct {
 
 // Uses returns how much of its resources the worker uses, such as "cpus 3 of 8, memory 2G of 16G".
 func (w Worker) Uses() string { return w.uses }
-
-// A WorkerPause is a program whose failures make slots of a worker pause, or something that the worker lacks.
-type WorkerPause struct {
-	Program string `json:"program"`
-	Why     string `json:"why"`
-
-	AfterFailure time.Duration `json:"after_failure,omitempty"` // as in [Pause]
-}
-
-// Text describes the pause in one line.
-func (p *WorkerPause) Text() string {
-	switch {
-	case p.Program == "": // the worker itself lacks something
-		return p.Why
-	case p.AfterFailure == 0: // a remark, no pause
-		return p.Program + ": " + p.Why
-	}
-	return fmt.Sprintf("slots pause for %v after failed rounds of %s: %s", p.AfterFailure, p.Program, p.Why)
-}
 
 // MarshalJSON writes times as in docs/tdf.md, "JSON", and the lease in seconds.
 func (w Worker) MarshalJSON() ([]byte, error) { return jsonview.Marshal(w) }
@@ -96,14 +77,11 @@ func (f *fleet) view(w *presence.WorkerStatus) Worker {
 		Name: w.Name, Host: w.Host, PID: w.PID, Version: w.Version, State: f.stateOf(w), Slots: w.Slots, Runs: w.Runs,
 		Seen: w.Seen.Std(), Lease: w.Lease.Std(), Drained: w.Drained, Alive: w.Alive(f.at), InProcess: w.InProcess,
 		Tags: w.Offer.Tags, Handlers: w.Offer.Handlers, Campaign: w.Offer.Group,
-		Resources: w.Offer.Resources.String(), ResourcesUsed: w.Used.String(),
+		Resources: w.Offer.Resources.String(), ResourcesUsed: w.Used.String(), Shortage: w.Shortage,
 	}
 	v.uses = usesText(w.Offer.Resources, w.Used)
 	for _, q := range w.Offer.Queues {
 		v.Queues = append(v.Queues, q.String())
-	}
-	for _, p := range w.Pauses {
-		v.Pauses = append(v.Pauses, WorkerPause{Program: p.Program, Why: p.Why, AfterFailure: p.For.Std()})
 	}
 	return v
 }

@@ -33,7 +33,7 @@ type WorkerInfo struct {
 	State               string // starting, working, draining or gone
 	Slots               int
 	Runs                []int64 // the ids of the tasks that the worker runs
-	Pauses              []Pause // at most [MaxPauses]
+	Shortage            string  // one line about what its slots lack, or ""
 	Offer               class.Offer
 	Used                class.Amounts // how much of the offered resources the rounds have; nil without an offer
 	OverHTTP            bool          // a client of the HTTP API; a full Redis refuses its registration
@@ -42,36 +42,6 @@ type WorkerInfo struct {
 	// Boot identifies this start of the worker among all workers that ever have the name. "" means the boot id of this
 	// client.
 	Boot string
-}
-
-// A Pause means that a worker lacks something, or that failures of a program make its slots pause (docs/operations.md,
-// "Programs that fail").
-type Pause struct {
-	Program string
-	For     task.Seconds // how long a slot pauses; 0 for a remark
-	Why     string       // one line
-}
-
-// MaxPauses is the largest number of pauses that a worker reports with a heartbeat.
-const MaxPauses = 100
-
-func pausesText(pauses []Pause) string {
-	var all []string
-	for _, p := range pauses[:min(len(pauses), MaxPauses)] {
-		all = append(all, p.For.String()+"\t"+p.Program+"\t"+p.Why)
-	}
-	return strings.Join(all, "\n")
-}
-
-func parsePauses(lines string) []Pause {
-	var pauses []Pause
-	for line := range strings.SplitSeq(lines, "\n") {
-		parts := strings.SplitN(line, "\t", 3)
-		if length, err := task.ParseSeconds(parts[0]); err == nil && len(parts) == 3 && len(pauses) < MaxPauses {
-			pauses = append(pauses, Pause{Program: parts[1], For: length, Why: parts[2]})
-		}
-	}
-	return pauses
 }
 
 // inProcess is the value of a worker's property `runner` in Redis if a Runner runs the rounds in the worker's own
@@ -106,7 +76,7 @@ func (w *WorkerInfo) fields() []any {
 	return []any{
 		"host", w.Host, "pid", w.PID, "process", w.Process, "version", w.Version, "lease", w.Lease.String(),
 		"remember", w.remembered().String(), "state", w.State, "slots", w.Slots, "runs", runsText(w.Runs),
-		"pauses", pausesText(w.Pauses), "runner", runner,
+		"shortage", w.Shortage, "runner", runner,
 		"queues", queuesText(w.Offer.Queues), "tags", strings.Join(w.Offer.Tags, ","), "handlers",
 		strings.Join(w.Offer.Handlers, "\n"),
 		"group", w.Offer.Group, "resources", w.Offer.Resources.String(),

@@ -80,7 +80,7 @@ func (s *Presence) readWorkers(ctx context.Context, names []string) ([]WorkerSta
 func parseWorker(name string, h map[string]string) WorkerStatus {
 	w := WorkerStatus{Drained: h["drain"]}
 	w.Name, w.Host, w.Version, w.Process = name, h["host"], h["version"], h["process"]
-	w.State, w.Pauses, w.InProcess = h["state"], parsePauses(h["pauses"]), runsInProcess(h)
+	w.State, w.Shortage, w.InProcess = h["state"], h["shortage"], runsInProcess(h)
 	w.Offer, w.Boot = parseOffer(h), h["boot"]
 	w.Used, _ = class.ParseAmounts(h["resources_used"])
 	w.PID, _ = strconv.Atoi(h["pid"])

@@ -27,8 +27,6 @@ var stepCommands = [admin.StepCount]string{
 	admin.StepRetryCallbacks: "tdf ls --callback failed, tdf retry --callback",
 	admin.StepCorrect: "tdf failures, tdf pause --campaign NAME, tdf retry --campaign NAME --program DIR, " +
 		"tdf resume --campaign NAME",
-	admin.StepShowFailures:   "tdf failures",
-	admin.StepStopFailing:    "tdf watch CAMPAIGN --stop-after N",
 	admin.StepExplain:        "tdf ls --state open, tdf explain ID",
 	admin.StepListRunning:    "tdf ls --state running",
 	admin.StepCheck:          "tdf check",

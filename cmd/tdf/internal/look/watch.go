@@ -58,7 +58,7 @@ func Watch(a *cli.App) *cobra.Command {
 			if len(args) == 1 {
 				w.campaign = args[0]
 			}
-			w.warnings.campaign, w.warnings.stopAfter = w.campaign, w.stopAfter > 0
+			w.warnings.campaign = w.campaign
 			return w.run(c.Context())
 		},
 	}
@@ -182,7 +182,7 @@ func (w *watching) show(s *admin.Status, last bool) error {
 func fingerprint(s *admin.Status) string {
 	text := fmt.Sprint(manager.Summary{Counts: s.Counts}, s.Workers, s.Drained, s.Busy, s.Slots)
 	for _, p := range s.Pauses {
-		text += fmt.Sprint(p.Program, p.Workers, p.Of)
+		text += p.Program
 	}
 	return text
 }

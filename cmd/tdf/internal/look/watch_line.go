@@ -71,13 +71,9 @@ func pieces(s *admin.Status) []piece {
 	return all
 }
 
-// pausedText names a held program and the time until a task tries it, or the program that fails on most workers.
+// pausedText names a held program and the time until a task tries it.
 func pausedText(s *admin.Status) string {
 	p := &s.Pauses[0]
-	if p.AfterFailure > 0 {
-		return fmt.Sprintf("%s fails on %d/%d workers, slots pause for %v each time", p.Program, p.Workers, p.Of,
-			p.AfterFailure)
-	}
 	text := p.Program + " held"
 	if p.Until.After(s.At) {
 		text += ", next trial in " + format.Span(p.Until.Sub(s.At))

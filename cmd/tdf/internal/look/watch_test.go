@@ -45,14 +45,13 @@ func TestTerminalLine(t *testing.T) {
 func TestPauseIsReportedOnce(t *testing.T) {
 	s := &admin.Status{
 		At: time.Unix(1_700_000_000, 0), Server: time.Unix(1_700_000_000, 0), Workers: 3, Slots: 3, Counts: task.Counts{task.Open: 5, task.Failed: 60},
-		Pauses:   []admin.Pause{{Program: "bad", Workers: 3, Of: 3, Until: time.Unix(1_700_000_045, 0), Why: "exit 4"}},
+		Pauses:   []admin.Pause{{Program: "bad", Until: time.Unix(1_700_000_045, 0), Why: "exit 4"}},
 		Estimate: admin.Estimate{Unknown: "bad cannot be started"},
 	}
 	var said []string
 	w := watchWarnings{campaign: "sweep 7", say: func(format string, args ...any) { said = append(said, fmt.Sprintf(format, args...)) }}
 	w.check(s)
 	s.Pauses[0].Until = s.Pauses[0].Until.Add(time.Second) // the next trial is later
-	s.Pauses[0].Workers, s.Pauses[0].Of = 4, 4
 	w.check(s)
 	expect.MustLen(t, said, 1, "said")
 	for _, want := range []string{"program bad", "exit 4", "repair the hosts or the source", "tdf cancel --campaign 'sweep 7' --state open"} {

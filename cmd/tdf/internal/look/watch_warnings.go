@@ -10,10 +10,9 @@ import (
 
 // watchWarnings prints the causes that keep tasks from finishing. It prints each cause once.
 type watchWarnings struct {
-	say       func(format string, args ...any)
-	campaign  string
-	stopAfter bool     // --stop-after is given
-	printed   []string // keys of the warnings that were printed
+	say      func(format string, args ...any)
+	campaign string
+	printed  []string // keys of the warnings that were printed
 }
 
 // check prints new warnings.
@@ -25,30 +24,12 @@ func (w *watchWarnings) check(s *admin.Status) {
 		w.onceFor(string(o.Code)+" "+o.About, o.Text+"; "+cli.WithCommands(o.Fix, "")) // the text may contain times
 	}
 	for _, p := range s.Pauses {
-		key := fmt.Sprint("failures of ", p.Program, p.Workers, p.Of)
-		if p.All() { // the numbers only say how many workers there are
-			key = fmt.Sprint("hold of ", p.Program, p.Source)
-		}
-		w.onceFor(key, p.Text(s.At)+"; "+w.pauseRemedy(&p))
-	}
-}
-
-// pauseRemedy returns a suggestion to the user about a program that is held or slow.
-func (w *watchWarnings) pauseRemedy(p *admin.Pause) string {
-	if p.All() {
 		remedy := "repair the hosts or the source: then the tasks go on by themselves"
-		if w.campaign == "" {
-			return remedy
+		if w.campaign != "" {
+			remedy += "; tdf cancel --campaign " + cli.ShellWord(w.campaign) + " --state open cancels the open tasks"
 		}
-		return remedy + "; tdf cancel --campaign " + cli.ShellWord(w.campaign) + " --state open cancels the open tasks"
+		w.onceFor(fmt.Sprint("hold of ", p.Program, p.Source), p.Text(s.At)+"; "+remedy)
 	}
-	show := cli.FailuresCommand(w.campaign) + " shows the failures"
-	if w.campaign == "" || w.stopAfter {
-		return show
-	}
-	return show + fmt.Sprintf("; tdf pause --campaign %s stops new rounds; "+
-		"tdf retry --campaign %[1]s --program DIR runs failed tasks again with a corrected program; "+
-		"tdf watch %[1]s --stop-after N cancels the campaign after N failed tasks", cli.ShellWord(w.campaign))
 }
 
 func (w *watchWarnings) once(text string) { w.onceFor(text, text) }

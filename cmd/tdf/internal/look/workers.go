@@ -97,8 +97,8 @@ func remarks(w admin.Worker) string {
 	if w.Drained != "" {
 		all = append(all, "drained by "+w.Drained)
 	}
-	for _, p := range w.Pauses {
-		all = append(all, p.Text())
+	if w.Shortage != "" {
+		all = append(all, w.Shortage)
 	}
 	return strings.Join(all, "; ")
 }
