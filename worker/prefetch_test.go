@@ -156,7 +156,7 @@ func TestLostPrefetchedTasks(t *testing.T) {
 	w := newWorld(t)
 	w.cfg.Grace, w.cfg.SleepAfterFailure = time.Hour, time.Hour
 	const n, long = 200, 100
-	ids := w.openMany(n)
+	w.openMany(n)
 	running, release := make(chan struct{}), make(chan struct{})
 	var begun atomic.Bool
 	worker := w.worker(WithRunner(goRunner(func(_ context.Context, r *Round) (Ended, error) {
@@ -169,13 +169,17 @@ func TestLostPrefetchedTasks(t *testing.T) {
 	s, stop := w.claiming(worker)
 	<-running
 	eventually(t, "prefetched tasks", func() bool { return len(s.tasks) > 1 })
-	for _, id := range ids {
-		if id != ids[long] && w.task(id).State == tdf.Running {
-			w.requeue(id)
-		}
-	}
+	requeued := map[int64]bool{}
 	w.timers.beat(t, "the loss", func() bool {
-		return !slices.ContainsFunc(s.executions(), func(e *execution) bool { return e.slot == 0 && e.ctx.Err() == nil })
+		held := s.executions()
+		waiting := slices.DeleteFunc(held, func(e *execution) bool { return e.slot > 0 || e.ctx.Err() != nil })
+		for _, e := range waiting { // for the slot
+			if !requeued[e.task.ID] {
+				w.requeue(e.task.ID)
+			}
+			requeued[e.task.ID] = true
+		}
+		return len(waiting) == 0
 	})
 	close(release)
 	eventually(t, "all tasks are executed", func() bool {
