@@ -120,7 +120,6 @@ type Round struct {
 	OutputBytes int64 `json:"-"`
 	ErrorBytes  int64 `json:"-"`
 
-	PID        int       `json:"-"` // the process id of run.sh on its worker's host; 0 if unknown
 	LastOutput time.Time `json:"-"` // when the program last printed something, as of the last renewal of the lease
 
 	unread task.Texts
@@ -225,7 +224,7 @@ func newRound(t *task.Task, n int, r *task.Round) Round {
 		RunTime: r.Seconds.Std(), CPUTime: r.CPUSeconds.Std(), MaxRSS: r.MaxRSS, ProgramSHA256: r.ProgramSHA256,
 		Result: r.Result, Output: r.Output, Error: r.Error, Tail: r.Tail, TailEnd: task.ParseTailEnd(r.TailEnd, r.Tail),
 		OutputBytes: r.OutputBytes, ErrorBytes: r.ErrorBytes,
-		PID: r.PID, LastOutput: r.LastOutput.Std(), FollowUps: r.FollowUps, unread: r.Unread,
+		LastOutput: r.LastOutput.Std(), FollowUps: r.FollowUps, unread: r.Unread,
 	}
 	if n < t.OutputsFrom {
 		v.OutputsRemoved = t.OutputsRemoved.Std()

@@ -146,9 +146,6 @@ func (r *Round) object() jsonview.Object {
 // running returns the members that only a running round has.
 func (r *Round) running() jsonview.Object {
 	o := jsonview.Object{}
-	if r.PID > 0 {
-		o.Set("pid", r.PID)
-	}
 	o.SetTime("last_output", r.LastOutput)
 	return o
 }

@@ -36,10 +36,10 @@ func TestTaskJSON(t *testing.T) {
 			`{"id":7,"campaign":"g","program":"p","state":"succeeded","outcome":"succeeded","round":0,"input":{"base64":"/w=="},"meta":"x","run":0,"worker":"w","exit":"0","seconds":0.29,"output_bytes":0,"error_bytes":0}`,
 		},
 		"running": {
-			task.Hash{"state": "running", "program": "p", "source": "rsync:/p", "0:worker": "w", "0:claim": "c", "0:running": "1800000001.5", "0:pid": "7", "0:last_output": "1800000003", "lease_until": "1800000030", "deadline": "inf", "0:progress": "0.5 half", "0:tail": "t"},
+			task.Hash{"state": "running", "program": "p", "source": "rsync:/p", "0:worker": "w", "0:claim": "c", "0:running": "1800000001.5", "0:last_output": "1800000003", "lease_until": "1800000030", "deadline": "inf", "0:progress": "0.5 half", "0:tail": "t"},
 			true,
 			`{"id":7,"program":"p","state":"running","round":0,"entered":"2027-01-15T08:00:01.500000Z","run":0,"worker":"w","started":"2027-01-15T08:00:01.500000Z","progress":{"fraction":0.5,"text":"half"},"tail":"t","source":"rsync:/p","fail_on":"stderr","max_fails":0,"max_timeouts":0,"max_losses":3,` +
-				`"fails":0,"timeouts":0,"losses":0,"releases":0,"reopens":0,"revision":0,"pid":7,"last_output":"2027-01-15T08:00:03.000000Z","lease_until":"2027-01-15T08:00:30.000000Z","rounds":[{"round":0,"entered":{"running":"2027-01-15T08:00:01.500000Z"},"worker":"w","started":"2027-01-15T08:00:01.500000Z","progress":{"fraction":0.5,"text":"half"},"tail":"t"}],"log":[]}`,
+				`"fails":0,"timeouts":0,"losses":0,"releases":0,"reopens":0,"revision":0,"last_output":"2027-01-15T08:00:03.000000Z","lease_until":"2027-01-15T08:00:30.000000Z","rounds":[{"round":0,"entered":{"running":"2027-01-15T08:00:01.500000Z"},"worker":"w","started":"2027-01-15T08:00:01.500000Z","progress":{"fraction":0.5,"text":"half"},"tail":"t"}],"log":[]}`,
 		},
 		"rejected": {
 			task.Hash{"state": "failed", "outcome": "failed", "program": "p", "0:error": "rejected", "0:failed": "1800000000"},

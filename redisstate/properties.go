@@ -159,7 +159,6 @@ var roundProperties = []property{
 	{"unmet", rulesMore},
 	{"progress", Facts},
 	{"follow_ups", Facts},
-	{"pid", Facts},
 	{"last_output", Facts},
 	{task.RoundOutput, unbounded},
 	{task.RoundError, unbounded},

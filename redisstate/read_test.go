@@ -192,13 +192,13 @@ func TestReadingALargeTaskDelaysNoClient(t *testing.T) {
 	expect.Len(t, l.whole, 0)
 	l.names, l.bytes = 0, 0
 	x := expect.Result(s.ReadOne(t.Context(), 2, redisstate.Want{Fields: redisstate.Rules | redisstate.Facts, Rounds: redisstate.LastRounds(2)})).Value(t)
-	if r := x.Task.Current(); r.Worker != "1011" || !r.HasError || r.Error != "" || !r.Committed || x.Task.Rounds.At(10).PID != 1010 || x.Task.Rounds.At(9).PID != 0 {
+	if r := x.Task.Current(); r.Worker != "1011" || !r.HasError || r.Error != "" || !r.Committed || x.Task.Rounds.At(10).LastOutput != 1010 || x.Task.Rounds.At(9).LastOutput != 0 {
 		t.Errorf("the last two rounds: %+v", x.Task)
 	}
 	x = expect.Result(s.ReadOne(t.Context(), 1, redisstate.Want{Fields: redisstate.Facts, Rounds: redisstate.OneRound(17), Texts: redisstate.SameTexts(redisstate.TextsOf{17, task.TextOutput})})).Value(t)
 	r := x.Task.Rounds.At(17)
 	expect.Equal(t, r.Output, "output of 17")
-	expect.Equal(t, r.PID, 1017)
+	expect.Equal(t, r.LastOutput, 1017)
 	expect.Compare(t, l.names, "<=", 300)
 	expect.Compare(t, l.bytes, "<=", 1000)
 }
@@ -234,7 +234,7 @@ func TestInventedRounds(t *testing.T) {
 	expect.Equal(t, x.Round, 99999)
 	expect.Equal(t, x.Current().Entered[task.Open], 5)
 	expect.Len(t, x.Rounds, 1)
-	if x := tasks[1].Task; x.Round != many || x.Current().PID != 1000+many || len(x.Rounds) != 10 {
+	if x := tasks[1].Task; x.Round != many || x.Current().LastOutput != task.Time(1000+many) || len(x.Rounds) != 10 {
 		t.Errorf("%+v", x)
 	}
 	whole := expect.Result(s.ReadOne(t.Context(), 1, redisstate.Want{Fields: redisstate.Whole})).Value(t)

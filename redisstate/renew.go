@@ -3,7 +3,6 @@ package redisstate
 import (
 	"context"
 	"fmt"
-	"strconv"
 	"strings"
 	"time"
 
@@ -41,7 +40,6 @@ type LeaseRenewal struct {
 type LiveReport struct {
 	Tail       *task.Tail   // the last output of the program
 	Silent     task.Seconds // time since the program's last output; ignored if Tail is nil
-	PID        int          // process id of run.sh; 0 if it was reported before
 	Progress   *string      // a number from 0 to 1, a space, and a text
 	Checkpoint *string
 
@@ -203,9 +201,6 @@ func (r *LiveReport) fields(round int) []task.Field {
 		if f.value != nil {
 			fields = append(fields, task.Field{Name: f.name, Value: *f.value})
 		}
-	}
-	if r.PID != 0 {
-		fields = append(fields, task.Field{Name: task.RoundField(round, task.RoundPID), Value: strconv.Itoa(r.PID)})
 	}
 	return fields
 }

@@ -206,12 +206,11 @@ func TestMarkedErrors(t *testing.T) {
 	expect.Fails(t, Later(0, nil), "", "marking a nil error: want nil from Permanent and Unfit, and an error from Later")
 }
 
-// A Runner says what its round has cost, and which process runs it.
+// A Runner says what its round has cost.
 func TestWhatARoundHasCost(t *testing.T) {
 	w := newWorld(t)
 	id := w.open("", timeout)
-	w.runOnce(w.running(func(_ context.Context, r *Round) (Ended, error) {
-		r.ReportPID(7)
+	w.runOnce(w.running(func(context.Context, *Round) (Ended, error) {
 		return Ended{Exit: "0", CPU: time.Minute, Elapsed: 2 * time.Minute, MaxRSS: 1 << 20}, nil
 	}))
 	r := w.finished(id).Current()

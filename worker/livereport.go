@@ -78,7 +78,7 @@ func (e *execution) renewalWithReport(final bool) renewal {
 		return r
 	}
 	r.sent.Report, r.accepted, r.more = e.liveReport(e.roundIO, final)
-	e.reportedLive = e.reportedLive || r.sent.Report.Tail != nil || r.sent.Report.PID != 0
+	e.reportedLive = e.reportedLive || r.sent.Report.Tail != nil
 	return r
 }
 

@@ -183,16 +183,3 @@ func (r *Round) holdTimeout(ctx context.Context, limit time.Duration) error {
 	e.held = err == nil && now > 0 // over HTTP, the timeout goes on, and there is no time
 	return err
 }
-
-// ReportPID reports the PID of the process that runs the round, for people who watch the round.
-func (r *Round) ReportPID(pid int) {
-	e := r.execution
-	if e == nil {
-		return
-	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.roundIO != nil {
-		e.roundIO.pid = pid
-	}
-}

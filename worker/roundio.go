@@ -28,7 +28,6 @@ type roundIO struct {
 	making  sync.Mutex    // held while the directory is made, and while files are written
 	ended   bool          // the round has ended, so it gets no directory any more
 	tail    *task.Tail    // the end of the output if Redis has not accepted it yet, else nil
-	pid     int           // the program's PID if Redis has not accepted it yet, else 0
 
 	keepTail bool // the round is released: Redis keeps only the tail of its output
 }
@@ -204,9 +203,6 @@ func (e *execution) liveReport(x *roundIO, final bool) (r redisstate.LiveReport,
 		}
 		r.Tail, r.Silent = x.tail, task.For(x.record.Silent())
 	}
-	if !final {
-		r.PID = x.pid
-	}
 	return r, func() { e.accepted(x, news, r) }, news.More
 }
 
@@ -217,8 +213,5 @@ func (e *execution) accepted(x *roundIO, news rounddir.Report, r redisstate.Live
 	x.dir.Accepted(news)
 	if x.tail == r.Tail {
 		x.tail = nil
-	}
-	if x.pid == r.PID {
-		x.pid = 0
 	}
 }

@@ -160,7 +160,6 @@ func (l launch) Run(ctx context.Context, r *Round) (Ended, error) {
 	if err != nil {
 		return notStarted(err)
 	}
-	r.ReportPID(p.PID())
 	cause := l.await(ctx, r, p)
 	cost := p.Ended()
 	if cost.Lingered > 0 && cause == nil {

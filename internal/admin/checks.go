@@ -384,16 +384,13 @@ func (c *situation) lease() Check {
 func (c *situation) run() Check {
 	r := c.task.Current()
 	what := "claimed " + c.agoText(r.Entered[task.Running])
-	switch {
-	case r.Started > 0:
+	if r.Started > 0 {
 		what = "the program started " + c.agoText(r.Started)
-	case r.Claim != "" && r.PID == 0 && r.LastOutput == 0:
-		what += "; the worker is fetching or starting the program"
 	}
 	if r.LastOutput > 0 {
 		what += "; the program last printed something " + c.agoText(r.LastOutput)
-	} else if r.PID > 0 {
-		what += "; the program has printed nothing yet"
+	} else if r.Claim != "" {
+		what += "; the worker has reported no output yet"
 	}
 	if r.Progress != (task.Progress{}) {
 		what += fmt.Sprintf("; its progress is %.0f %%", 100*r.Progress.Fraction)

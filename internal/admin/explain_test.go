@@ -257,7 +257,7 @@ func TestChecksOfARunningTask(t *testing.T) {
 	expect.Equal(t, holding(unknown.running()), "worker: w1 has not been seen in this namespace lately", "unknown")
 	fetching := busyWith(func(c *situation) { c.took = nil })
 	got := fetching.run().Text
-	expect.Equal(t, got, "claimed 60 s ago; the worker is fetching or starting the program; the program must end", "while the program is fetched")
+	expect.Equal(t, got, "claimed 60 s ago; the worker has reported no output yet; the program must end", "while the program is fetched")
 	c := busyWith(func(c *situation) {
 		c.task.Rounds.At(0).LastOutput, c.task.Rounds.At(0).Progress = testNow-30, task.Progress{Fraction: 0.4}
 	})

@@ -140,7 +140,7 @@ func (m *Move) addResult(f task.FailOn, r Result) {
 		m.setRound(task.RoundFetched, strings.TrimSpace(fmt.Sprintf("%d %d %s", r.Files.Count, r.Files.Bytes, r.Files.Kept)))
 	}
 	if r.ClearLive {
-		for _, name := range []string{task.RoundTail, task.RoundTailEnd, task.RoundPID, task.RoundLastOutput} {
+		for _, name := range []string{task.RoundTail, task.RoundTailEnd, task.RoundLastOutput} {
 			m.Clear = append(m.Clear, task.RoundField(m.Round, name))
 		}
 	}

@@ -53,7 +53,6 @@ const (
 	roundFollowUps     = "follow_ups"
 	RoundTail          = "tail"
 	RoundTailEnd       = "tail_end"
-	RoundPID           = "pid"
 	RoundLastOutput    = "last_output"
 	RoundResult        = "result"
 	RoundFiles         = "files"
@@ -294,7 +293,6 @@ var roundProperties = map[string]func(r *Round, text string){
 	RoundTail:          func(r *Round, text string) { r.Tail = text },
 	RoundTailEnd:       func(r *Round, text string) { r.TailEnd = text },
 	RoundProgress:      func(r *Round, text string) { r.Progress = parseProgress(text) },
-	RoundPID:           func(r *Round, text string) { r.PID = int(parseBytes(text, 0)) },
 	RoundLastOutput:    func(r *Round, text string) { r.LastOutput = parseStamp(text) },
 	RoundLinked:        func(r *Round, text string) { r.Linked = SoundCount(text) },
 	RoundWaits:         func(r *Round, text string) { r.Waits = SoundCount(text) },

@@ -123,7 +123,6 @@ type Round struct {
 	Progress Progress // last reported progress
 	Tail     string   // while the program runs, the last 4 KiB of its output, as of the last renewal of the lease
 	TailEnd  string   // where Tail ends; see ParseTailEnd
-	PID      int      // process id of run.sh on its worker's host; 0 if unknown
 
 	FollowUps IDRange // the tasks that its result, or the callback for it, has opened
 

@@ -436,7 +436,7 @@ func TestRenewals(t *testing.T) {
 	f.says(200, `{"lease":30,"lost":[{"id":2,"round":0,"detail":"it is open in round 1"}]}`)
 	progress, checkpoint := "0.5 half done", "\xff"
 	renewed := expect.Result(r.Renew(t.Context(), redisstate.LeaseRenewal{ID: 1, Claim: "c", Report: redisstate.LiveReport{
-		Progress: &progress, Checkpoint: &checkpoint, PID: 7, Tail: &task.Tail{Text: "tail\xff", TailEnd: task.TailEnd{All: 9, Stdout: -1, Stderr: 2}},
+		Progress: &progress, Checkpoint: &checkpoint, Tail: &task.Tail{Text: "tail\xff", TailEnd: task.TailEnd{All: 9, Stdout: -1, Stderr: 2}},
 		Updates: []string{"a\nb", strings.Repeat("x", 5000), "left out"}, FirstUpdate: 999,
 	}}, redisstate.LeaseRenewal{ID: 2, Limit: 5, Begun: true})).Value(t)
 	expect.Fails(t, renewed.Lost[1], "it is open in round 1")

@@ -224,9 +224,6 @@ func (v *view) workerText(r *manager.Round) string {
 	default:
 		text += " on " + w.Host
 	}
-	if r.PID > 0 {
-		text += fmt.Sprintf(", pid %d", r.PID)
-	}
 	return text
 }
 
