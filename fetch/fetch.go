@@ -52,8 +52,6 @@ type Fetcher struct {
 
 	Cache *Cache // remembers the answers of Ready; nil means that each call of Ready checks everything
 
-	PasswordHosts []string // the hosts whose rsync daemons may get an answer made from RSYNC_PASSWORD, in lower case
-
 	IdleTimeout time.Duration // maximum time for which an http server or rsync may send no data; default 30 s
 	// pause before the first retry of a download; each later pause is twice as long as the one before; default 0.5 s
 	RetryPause time.Duration

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -19,10 +18,6 @@ import (
 // as RSYNC_RSH, are not in the list.
 var rsyncEnv = []string{"PATH", "HOME", "USER", "LOGNAME", "TMPDIR", "SSH_AUTH_SOCK"}
 
-// passwordEnv is the variable with the password for daemons. A daemon gets an answer made from it, from which it can
-// guess the password.
-const passwordEnv = "RSYNC_PASSWORD"
-
 // connectSeconds is the connection timeout for ssh and for rsync daemons.
 const connectSeconds = 15
 
@@ -30,13 +25,8 @@ const connectSeconds = 15
 // which must then contain exactly one file. rsync and ssh run as the programs' user, who may be able to read other
 // files, and to log in elsewhere, than the user of this process.
 func (j *job) rsync(ctx context.Context) (string, error) {
-	user, password := j.User, environment([]string{passwordEnv})
-	trusted := isDaemon(j.src.Location) && slices.Contains(j.PasswordHosts, hostOf(j.src.Host))
-	if trusted && len(password) > 0 {
-		user = nil // other programs of the user must not read the password
-	}
 	name := j.staged(stagedRsync)
-	if err := errors.Join(os.Mkdir(name, 0o700), user.chown(name)); err != nil {
+	if err := errors.Join(os.Mkdir(name, 0o700), j.User.chown(name)); err != nil {
 		return "", err
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -47,26 +37,11 @@ func (j *job) rsync(ctx context.Context) (string, error) {
 		"--chmod=F600", // so that this process can read the copy
 		"--", j.src.Location, name+"/")
 	cmd := rsyncCommand(ctx, j.Dir, args)
-	if trusted {
-		cmd.Env = append(cmd.Env, password...)
-	}
-	out, err := runRsync(ctx, cmd, user)
+	out, err := runRsync(ctx, cmd, j.User)
 	if err != nil {
-		if !trusted && len(password) > 0 && strings.Contains(out, "auth failed") {
-			out += "; " + passwordEnv + " is only for the hosts in [worker] rsync_password_hosts"
-		}
 		return "", rsyncError(err, out)
 	}
-	return j.takeOne(ctx, user, name, out)
-}
-
-// hostOf returns the host in USER@HOST:PORT, in lower case.
-func hostOf(address string) string {
-	address = address[strings.LastIndexByte(address, '@')+1:]
-	if host, _, err := net.SplitHostPort(address); err == nil {
-		address = host
-	}
-	return strings.ToLower(address)
+	return j.takeOne(ctx, name, out)
 }
 
 // rsyncArgs returns the arguments that rsync needs to read from a location.
@@ -83,7 +58,7 @@ func rsyncArgs(location string, idle time.Duration) []string {
 	return append(args, "-e", fmt.Sprintf("ssh -a -k -oBatchMode=yes -oConnectTimeout=%d", connectSeconds))
 }
 
-// rsyncCommand returns an rsync that runs in dir, without the password for daemons.
+// rsyncCommand returns an rsync that runs in dir.
 func rsyncCommand(ctx context.Context, dir string, args []string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, "rsync", args...)
 	cmd.Dir = dir
@@ -136,7 +111,7 @@ func size(dir string) (sum int64) {
 }
 
 // takeOne writes the content of the single file that rsync copied as a user to the file payload.
-func (j *job) takeOne(ctx context.Context, user *User, dir, out string) (string, error) {
+func (j *job) takeOne(ctx context.Context, dir, out string) (string, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return "", err
@@ -154,7 +129,7 @@ func (j *job) takeOne(ctx context.Context, user *User, dir, out string) (string,
 	}
 	defer f.Close()
 	defer os.Remove(name)
-	if !user.owns(info) {
+	if !j.User.owns(info) {
 		return "", errors.New("the copy belongs to another user") // a hard link of a program that runs meanwhile
 	}
 	return j.spool(ctx, f)

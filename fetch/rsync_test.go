@@ -104,15 +104,6 @@ func TestRsyncDaemon(t *testing.T) {
 	for path, want := range fails {
 		fetchFails(t, f, base+path, "fetching "+base+path+": rsync: ", want)
 	}
-
-	write(t, dir+"/run.sh", []byte(goodScript))
-	t.Setenv("RSYNC_PASSWORD", "hush")
-	locked := strings.Replace(base, "//127", "//bob@127", 1) + "/locked/run.sh"
-	f.PasswordHosts = []string{"far.example"}
-	fetchFails(t, f, locked, "auth failed on module locked", "only for the hosts in [worker] rsync_password_hosts")
-	f = newFetcher(t)
-	f.PasswordHosts = []string{"127.0.0.1"}
-	fetchWorks(t, f, locked)
 }
 
 // fakeSSH replaces ssh by a script. The script runs the command in a shell on this machine, as sshd does on another

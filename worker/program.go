@@ -15,8 +15,7 @@ func (w *Worker) newFetcher() *fetch.Fetcher {
 	return &fetch.Fetcher{
 		Dir: w.cfg.Directory, Outputs: w.outputsBelow(), Timeout: w.cfg.FetchTimeout, Compressions: w.archives,
 		Log: w.log, Cache: &fetch.Cache{},
-		PasswordHosts: w.cfg.RsyncPasswordHosts,
-		Limits:        fetch.Limits{Bytes: w.cfg.MaxProgramBytes},
+		Limits: fetch.Limits{Bytes: w.cfg.MaxProgramBytes},
 	}
 }
 

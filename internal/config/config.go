@@ -71,8 +71,6 @@ type Worker struct {
 	IdleTimeout  time.Duration // how long the worker waits for a task; 0 means no limit; no key has it
 	FetchTimeout time.Duration // maximum time to fetch a program; above 0; always 30 min in a configuration
 
-	RsyncPasswordHosts []string // hosts whose rsync daemons may get an answer made from RSYNC_PASSWORD
-
 	MaxOutput       int64 // maximum number of bytes of stdout, and of stderr, in a report; 0 means 256 MiB; default: 1 MiB
 	MaxProgramBytes int64 // maximum size of a fetched program, and of all its unpacked files; default: 1 GiB
 

@@ -89,11 +89,6 @@ var samples = []sample{
 	{"WORKER_MAX_OUTPUT", "0", int64(0), func(s *settings) any { return s.worker.MaxOutput }},
 	{"WORKER_MAX_FETCH", "1", int64(1), func(s *settings) any { return s.worker.MaxFetch }},
 	{"WORKER_MAX_PROGRAM_BYTES", "1000000000000000", int64(1e15), func(s *settings) any { return s.worker.MaxProgramBytes }},
-	{
-		"WORKER_RSYNC_PASSWORD_HOSTS", "A.example, b",
-		[]string{"a.example", "b"},
-		func(s *settings) any { return s.worker.RsyncPasswordHosts },
-	},
 	{"WORKER_ENV", "API_URL, _x2  CUDA_HOME", []string{"API_URL", "_x2", "CUDA_HOME"}, func(s *settings) any { return s.worker.Env }},
 	{"WORKER_ENV_FILE", "/etc/t d f/$program.env", "/etc/t d f/$program.env", func(s *settings) any { return s.worker.EnvFile }},
 	{"WORKER_USER", "nobody", "nobody", func(s *settings) any { return s.worker.User }},

@@ -119,13 +119,6 @@ var workerKeys = []key{
 		"The time between SIGTERM and SIGKILL when the worker ends a program.",
 	},
 	{
-		"worker", "rsync_password_hosts", "", hostnames(func(s *settings) *[]string {
-			return &s.worker.RsyncPasswordHosts
-		}),
-		"The hosts of rsync daemons to which the worker authenticates with `RSYNC_PASSWORD` when it fetches a " +
-			"program. Any task can name a host, and a host could guess the password from the answer.",
-	},
-	{
 		"worker", "max_output", "1048576", size(0, maxOutput, func(s *settings) *int64 { return &s.worker.MaxOutput }),
 		"How many bytes of a round's stdout the worker stores in Redis. The same limit applies to stderr. If a text " +
 			"is longer, the worker leaves out its middle. The worker's files contain the whole text. 0 means 256 MiB.",

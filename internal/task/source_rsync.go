@@ -27,8 +27,7 @@ func splitDaemon(rest string) (host, file string, err error) {
 	host, file, _ = strings.Cut(rest, "/")
 	user, address, found := cutLast(host, "@")
 	if found && (user == "" || strings.Contains(user, ":")) {
-		return "", "", errors.New(
-			"rsync takes no password in a URL (set RSYNC_PASSWORD where the worker starts, and rsync_password_hosts)")
+		return "", "", errors.New("rsync takes no password in a URL")
 	}
 	if !found {
 		address = host

@@ -175,9 +175,3 @@ func controlled(path string, info *unix.Stat_t) error {
 }
 
 func trusted(uid uint32) bool { return uid == 0 || int(uid) == os.Geteuid() }
-
-// IsThere reports whether a directory has an entry of that name. It follows no link.
-func IsThere(dir *os.File, name string) bool {
-	var info unix.Stat_t
-	return unix.Fstatat(int(dir.Fd()), name, &info, unix.AT_SYMLINK_NOFOLLOW) == nil
-}
