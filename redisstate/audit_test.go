@@ -253,7 +253,7 @@ func TestRenewalVoidsARepair(t *testing.T) {
 	s.Conn.Redis.ZRem(t.Context(), s.Keys.Due(), 1)
 	findings := expect.Result(audit.Of(s).Check(t.Context())).Value(t)
 	expect.MustLen(t, findings, 1)
-	renewed := expect.Result(s.Renew(t.Context(), 60, redisstate.LeaseRenewal{ID: 1, Claim: c.Claims[0].ID, Until: task.Never})).Value(t)
+	renewed := expect.Result(s.Renew(t.Context(), 60, redisstate.LeaseRenewal{ID: 1, Claim: c.Claims[0].ID})).Value(t)
 	expect.NoError(t, renewed.Lost[0])
 	expect.Result(audit.Of(s).Repair(t.Context(), "repair", findings)).Is(t, 0, "repaired")
 }

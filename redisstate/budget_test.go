@@ -51,7 +51,7 @@ func TestCallsThatTakeTooLongContinue(t *testing.T) {
 	expect.MustEqual(t, claims[tasks-1].Task.ID, tasks)
 	renewals, moves := make([]redisstate.LeaseRenewal, tasks), make([]rules.Move, tasks)
 	for i, c := range claims {
-		renewals[i] = redisstate.LeaseRenewal{ID: c.Task.ID, Claim: c.ID, Until: task.Never}
+		renewals[i] = redisstate.LeaseRenewal{ID: c.Task.ID, Claim: c.ID}
 		moves[i], _ = rules.Execute(c.Task, c.ID, rules.Result{Exit: "0", Output: fmt.Sprint(i)})
 	}
 	renewals[60].Claim = "another"
@@ -147,8 +147,8 @@ func TestManyUpdatesComeInOrder(t *testing.T) {
 	}
 	for range 2 {
 		renewed, err := s.Renew(t.Context(), 60,
-			redisstate.LeaseRenewal{ID: 1, Claim: claims[0].ID, Until: task.Never, Report: redisstate.LiveReport{Updates: lines, FirstUpdate: 1}},
-			redisstate.LeaseRenewal{ID: 2, Claim: "another", Until: task.Never, Report: redisstate.LiveReport{Updates: lines, FirstUpdate: 1}})
+			redisstate.LeaseRenewal{ID: 1, Claim: claims[0].ID, Report: redisstate.LiveReport{Updates: lines, FirstUpdate: 1}},
+			redisstate.LeaseRenewal{ID: 2, Claim: "another", Report: redisstate.LiveReport{Updates: lines, FirstUpdate: 1}})
 		expect.NoError(t, err)
 		expect.NoError(t, renewed.Lost[0])
 		expect.MustTrue(t, renewed.Lost[1] != nil, renewed.Lost, err)

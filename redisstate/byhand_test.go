@@ -24,7 +24,7 @@ func TestRemoveLeavesNothing(t *testing.T) {
 	before := dump(t, s)
 	c := mustClaim(t, s, 1)[0]
 	_, err := s.Renew(t.Context(), 60, redisstate.LeaseRenewal{
-		ID: c.Task.ID, Claim: c.ID, Until: task.Never, Report: redisstate.LiveReport{Updates: []string{"one"}, FirstUpdate: 1},
+		ID: c.Task.ID, Claim: c.ID, Report: redisstate.LiveReport{Updates: []string{"one"}, FirstUpdate: 1},
 	})
 	must(t, err)
 	must(t, s.Updates.Follow(t.Context(), ids[0]))
@@ -49,7 +49,7 @@ func TestNothingRevivesARemovedTask(t *testing.T) {
 	mustMove(t, s, 1, rules.Cancel)
 	mustMove(t, s, 1, rules.Remove)
 	before := dump(t, s)
-	renewed := expect.Result(s.Renew(t.Context(), 60, redisstate.LeaseRenewal{ID: 1, Claim: c.ID, Until: task.Never})).Value(t)
+	renewed := expect.Result(s.Renew(t.Context(), 60, redisstate.LeaseRenewal{ID: 1, Claim: c.ID})).Value(t)
 	expect.Fails(t, renewed.Lost[0], "", "the lease was renewed")
 	execute, _ := rules.Execute(c.Task, c.ID, rules.Result{Output: "late", Exit: "0"})
 	outcomes := expect.Result(s.Execute(t.Context(), "w", execute)).Value(t)
@@ -223,7 +223,7 @@ func TestRenewWithForeignValues(t *testing.T) {
 	must(t, s.Conn.Redis.XAdd(t.Context(), &redis.XAddArgs{Stream: s.Keys.UpdatesPrefix() + "1", Values: []string{"line", "x"}}).Err())
 	due := s.Conn.Redis.ZScore(t.Context(), s.Keys.Due(), "1").Val()
 	renewed, err := s.Renew(t.Context(), 7200, redisstate.LeaseRenewal{
-		ID: 1, Claim: c.ID, Until: task.Never, Report: redisstate.LiveReport{Updates: []string{"one"}, FirstUpdate: 1},
+		ID: 1, Claim: c.ID, Report: redisstate.LiveReport{Updates: []string{"one"}, FirstUpdate: 1},
 	})
 	must(t, err)
 	expect.True(t, renewed.Lost[0] == nil, renewed.Lost[0])

@@ -135,7 +135,7 @@ func TestRenew(t *testing.T) {
 		c := expect.Result(s.Claim(t.Context(), redisstate.ClaimParams{Worker: "w", Most: 1, Lease: 60})).Value(t).Claims[0]
 		lease := task.Seconds(60)
 		renew := func(r redisstate.LeaseRenewal) (task.Time, error) {
-			r.ID, r.Round, r.Until = 1, c.Task.Round, task.Never
+			r.ID, r.Round = 1, c.Task.Round
 			renewed := expect.Result(s.Renew(t.Context(), lease, r)).Value(t)
 			return renewed.Now, renewed.Lost[0]
 		}
@@ -198,7 +198,7 @@ func TestRenewAfterTheEndOfTheProgram(t *testing.T) {
 				mustOpen(t, s, d)
 				c1 := mustClaim(t, s, 1)[0]
 				before := read(t, s, 1).Deadline
-				r := redisstate.LeaseRenewal{ID: 1, Round: 0, Claim: c1.ID, Until: d.EndBefore, Ended: true, Limit: 600}
+				r := redisstate.LeaseRenewal{ID: 1, Round: 0, Claim: c1.ID, Ended: true, Limit: 600}
 				for range 2 { // a call may be sent twice
 					renewed := expect.Result(s.Renew(t.Context(), 3600, r)).Value(t)
 					expect.NoError(t, renewed.Lost[0])
@@ -206,7 +206,7 @@ func TestRenewAfterTheEndOfTheProgram(t *testing.T) {
 						before = renewed.Now.Add(600)
 					}
 				}
-				expect.Result(s.Renew(t.Context(), 3600, redisstate.LeaseRenewal{ID: 1, Claim: c1.ID, Until: d.EndBefore})).OK(t)
+				expect.Result(s.Renew(t.Context(), 3600, redisstate.LeaseRenewal{ID: 1, Claim: c1.ID})).OK(t)
 				got := read(t, s, 1)
 				expect.Equal(t, got.Deadline.String(), before.String(), "the deadline")
 				look := task.Time(s.Conn.Redis.ZScore(t.Context(), s.Keys.Due(), "1").Val())
@@ -251,7 +251,7 @@ func TestTimestampsNeverGoBackwards(t *testing.T) {
 	ahead := c.Task.Current().Entered[task.Running].Add(1000) // as if the clock was set back after the claim
 	s.Conn.Redis.HSet(t.Context(), s.Keys.Task(1), "0:running", ahead.String())
 	c.Task.Current().Entered[task.Running] = ahead
-	renewed := expect.Result(s.Renew(t.Context(), 60, redisstate.LeaseRenewal{ID: 1, Claim: c.ID, Begun: true, Limit: 50, Until: task.Never})).Value(t)
+	renewed := expect.Result(s.Renew(t.Context(), 60, redisstate.LeaseRenewal{ID: 1, Claim: c.ID, Begun: true, Limit: 50})).Value(t)
 	mustExecute(t, s, c, rules.Result{Exit: "0", Started: renewed.Now, Seconds: 3})
 	mustSettle(t, s, 1)
 	r := read(t, s, 1).Current()

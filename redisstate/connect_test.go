@@ -166,7 +166,7 @@ func TestFullRedis(t *testing.T) {
 	expect.FailsWith(t, err, conn.ErrFull)
 	expect.Len(t, ids, 0)
 	expect.Equal(t, changed(t, before, dump(t, s)), "")
-	renewed := expect.Result(s.Renew(t.Context(), 60, redisstate.LeaseRenewal{ID: 1, Claim: claims[0].ID, Until: task.Never})).Value(t)
+	renewed := expect.Result(s.Renew(t.Context(), 60, redisstate.LeaseRenewal{ID: 1, Claim: claims[0].ID})).Value(t)
 	expect.NoError(t, renewed.Lost[0])
 	mustExecute(t, s, claims[0], rules.Result{Output: strings.Repeat("x", 1000), Exit: "0"})
 	mustSettle(t, s, 1)

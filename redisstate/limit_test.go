@@ -150,7 +150,7 @@ func TestPlacesComeBack(t *testing.T) {
 			mustMove(t, s, c.Task.ID, rules.Cancel)
 		},
 		"lost": func(t *testing.T, s *redisstate.Store, c redisstate.Claim) {
-			expect.Result(s.Renew(t.Context(), 0, redisstate.LeaseRenewal{ID: c.Task.ID, Round: c.Task.Round, Claim: c.ID, Until: task.Never})).OK(t)
+			expect.Result(s.Renew(t.Context(), 0, redisstate.LeaseRenewal{ID: c.Task.ID, Round: c.Task.Round, Claim: c.ID})).OK(t)
 			mustSettle(t, s, c.Task.ID)
 		},
 		"moved by another program": func(t *testing.T, s *redisstate.Store, c redisstate.Claim) {

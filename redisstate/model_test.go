@@ -516,7 +516,7 @@ func (p *player) renew(ctx context.Context) {
 	}
 	of := roundOf{c.Task.ID, c.Task.Round}
 	report, n := p.ledger.nextUpdate(of)
-	renewed, err := p.s.Renew(ctx, p.lease(), redisstate.LeaseRenewal{ID: c.Task.ID, Round: c.Task.Round, Claim: c.ID, Until: c.Task.EndBefore, Report: report})
+	renewed, err := p.s.Renew(ctx, p.lease(), redisstate.LeaseRenewal{ID: c.Task.ID, Round: c.Task.Round, Claim: c.ID, Report: report})
 	if p.must(err); renewed.Lost[0] == nil {
 		p.ledger.updated(of, n)
 	}

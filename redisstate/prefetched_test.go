@@ -130,7 +130,7 @@ func TestUnclaim(t *testing.T) {
 func lapse(t *testing.T, s *redisstate.Store, claims []redisstate.Claim) {
 	t.Helper()
 	for _, c := range claims {
-		end := redisstate.LeaseRenewal{ID: c.Task.ID, Round: c.Task.Round, Claim: c.ID, Until: task.Never}
+		end := redisstate.LeaseRenewal{ID: c.Task.ID, Round: c.Task.Round, Claim: c.ID}
 		renewed := expect.Result(s.Renew(t.Context(), 0, end)).Value(t)
 		expect.NoError(t, renewed.Lost[0])
 	}

@@ -23,14 +23,13 @@ type LeaseRenewal struct {
 	// Begun means that the worker has fetched the program and starts it now. The task's timeout counts from this
 	// renewal.
 	Begun bool
-	// Limit is the time from now to the new deadline of the claim. The deadline is never later than Until, the task's
+	// Limit is the time from now to the new deadline of the claim. The deadline is never later than the task's
 	// end_before. If Limit is 0, the deadline stays unchanged. After the program has begun, Limit has an effect only if
 	// Ended is true. Ended means that the program has ended, and that the worker collects its output for at most Limit.
-	// An earlier deadline then moves to the end of this time, even if that is after Until. The task does not expire
+	// An earlier deadline then moves to the end of this time, even if that is after end_before. The task does not expire
 	// before this deadline.
 	Limit task.Seconds
 	Ended bool
-	Until task.Time
 
 	Report LiveReport
 }
@@ -94,7 +93,7 @@ func renewalPieces(renewals []LeaseRenewal) (pieces []LeaseRenewal, owners []int
 			piece := r
 			piece.Report.Updates = r.Report.Updates[:maxUpdatesPerCall]
 			pieces, owners = append(pieces, piece), append(owners, i)
-			r = LeaseRenewal{ID: r.ID, Round: r.Round, Claim: r.Claim, Until: r.Until, Report: LiveReport{
+			r = LeaseRenewal{ID: r.ID, Round: r.Round, Claim: r.Claim, Report: LiveReport{
 				Updates:     r.Report.Updates[maxUpdatesPerCall:],
 				FirstUpdate: max(r.Report.FirstUpdate, 1) + maxUpdatesPerCall,
 			}}
@@ -177,7 +176,7 @@ func addRenewal(e *conn.Args, r *LeaseRenewal) {
 	if r.Report.Tail != nil {
 		silent = max(r.Report.Silent, 0).String()
 	}
-	e.All = append(e.All, r.ID, r.Round, r.Claim, begun, limit, r.Until.String(), silent)
+	e.All = append(e.All, r.ID, r.Round, r.Claim, begun, limit, silent)
 	addFields(e, r.Report.fields(r.Round))
 	e.Count(max(r.Report.FirstUpdate, 1))
 	e.Strings(r.Report.Updates)
@@ -251,7 +250,7 @@ func (s *Store) giveUpClaims(ctx context.Context, name string, before task.Time,
 			continue
 		}
 		if r := t.Current(); r.Worker == name && r.Claim != "" && r.Entered[task.Running] < before {
-			renewals = append(renewals, LeaseRenewal{ID: t.ID, Round: t.Round, Claim: r.Claim, Until: task.Never})
+			renewals = append(renewals, LeaseRenewal{ID: t.ID, Round: t.Round, Claim: r.Claim})
 		}
 	}
 	if _, err = s.Renew(ctx, 0, renewals...); err != nil {

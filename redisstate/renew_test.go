@@ -34,7 +34,7 @@ func TestGiveUp(t *testing.T) {
 	expect.Equal(t, got.Losses, 1)
 	expect.Equal(t, got.State, task.Open)
 	for _, c := range []redisstate.Claim{other.Claims[0], later} {
-		renewed := expect.Result(s.Renew(t.Context(), 60, redisstate.LeaseRenewal{ID: c.Task.ID, Claim: c.ID, Until: task.Never})).Value(t)
+		renewed := expect.Result(s.Renew(t.Context(), 60, redisstate.LeaseRenewal{ID: c.Task.ID, Claim: c.ID})).Value(t)
 		expect.NoError(t, renewed.Lost[0])
 	}
 	mustBeSound(t, s)
@@ -46,7 +46,7 @@ func TestLiveReports(t *testing.T) {
 		c := mustClaim(t, s, 1)[0]
 		report := func(r redisstate.LiveReport) redisstate.RenewResult {
 			t.Helper()
-			renewed := expect.Result(s.Renew(t.Context(), 60, redisstate.LeaseRenewal{ID: 1, Round: c.Task.Round, Claim: c.ID, Until: task.Never, Report: r})).Value(t)
+			renewed := expect.Result(s.Renew(t.Context(), 60, redisstate.LeaseRenewal{ID: 1, Round: c.Task.Round, Claim: c.ID, Report: r})).Value(t)
 			expect.NoError(t, renewed.Lost[0])
 			return renewed
 		}

@@ -50,7 +50,7 @@ func TestRepeatedCallsChangeNothing(t *testing.T) {
 			checkpoint := "so far"
 			renewed, err := s.Renew(ctx, 60,
 				redisstate.LeaseRenewal{
-					ID: runningID, Claim: running.Current().Claim, Begun: true, Limit: 50, Until: task.Never,
+					ID: runningID, Claim: running.Current().Claim, Begun: true, Limit: 50,
 					Report: redisstate.LiveReport{Checkpoint: &checkpoint, Updates: []string{"one", "two"}, FirstUpdate: 1},
 				},
 				redisstate.LeaseRenewal{ID: runningID, Round: 1, Claim: "another"})

@@ -12,7 +12,6 @@ import (
 	"github.com/tdf-framework/tdf/internal/conntest"
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/redistest"
-	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate"
 	"github.com/tdf-framework/tdf/redisstate/audit"
 	"github.com/tdf-framework/tdf/redisstate/conn"
@@ -35,7 +34,7 @@ func TestAMissingRightOfOneCall(t *testing.T) {
 	c := mustClaim(t, s, 1)[0]
 	must(t, operator.Do(t.Context(), "ACL", "SETUSER", "default", "-xadd", "-memory", "-scan", "-info").Err())
 
-	renewal := redisstate.LeaseRenewal{ID: ids[0], Claim: c.ID, Until: task.Never}
+	renewal := redisstate.LeaseRenewal{ID: ids[0], Claim: c.ID}
 	news := renewal
 	news.Report.Updates = []string{"one"}
 	for name, call := range map[string]func(ctx context.Context) error{

@@ -52,7 +52,7 @@ func TestAListOfAnotherTypeChangesNothing(t *testing.T) {
 				m, _ := rules.Execute(c.Task, c.ID, rules.Result{Exit: "0"})
 				_, executing := s.Execute(t.Context(), "w", m)
 				_, claiming := s.Claim(t.Context(), redisstate.ClaimParams{Worker: "w", Most: 1, Lease: 60})
-				_, renewing := s.Renew(t.Context(), 60, redisstate.LeaseRenewal{ID: 1, Claim: c.ID, Until: task.Never})
+				_, renewing := s.Renew(t.Context(), 60, redisstate.LeaseRenewal{ID: 1, Claim: c.ID})
 				if key == "due" {
 					expect.Equal(t, changed(t, before, dump(t, s)), "")
 				}
@@ -80,7 +80,7 @@ func TestRenewPassesKeysOfOtherTypes(t *testing.T) {
 	s.Conn.Redis.Set(t.Context(), s.Keys.Task(1), "not a hash", 0)
 	before := read(t, s, 2).LeaseUntil
 	renewed, err := s.Renew(t.Context(), 7200,
-		redisstate.LeaseRenewal{ID: 1, Claim: claims[0].ID, Until: task.Never}, redisstate.LeaseRenewal{ID: 2, Claim: claims[1].ID, Until: task.Never})
+		redisstate.LeaseRenewal{ID: 1, Claim: claims[0].ID}, redisstate.LeaseRenewal{ID: 2, Claim: claims[1].ID})
 	expect.NoError(t, err)
 	expect.MustTrue(t, renewed.Lost[0] != nil, renewed.Lost, err)
 	expect.NoError(t, renewed.Lost[1])

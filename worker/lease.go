@@ -102,7 +102,7 @@ func (r *renewal) renewed(all redisstate.RenewResult, i int) {
 func (e *execution) renewal() redisstate.LeaseRenewal { return renewalOf(e.task, e.claim) }
 
 func renewalOf(t *task.Task, claim string) redisstate.LeaseRenewal {
-	return redisstate.LeaseRenewal{ID: t.ID, Round: t.Round, Claim: claim, Until: t.EndBefore}
+	return redisstate.LeaseRenewal{ID: t.ID, Round: t.Round, Claim: claim}
 }
 
 // holdEnd asks Redis, if necessary, to let the task neither expire nor time out before the result of its program can be

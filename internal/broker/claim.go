@@ -288,7 +288,7 @@ func (b *Broker) claim(ctx context.Context, l *waitlist, r redisstate.ClaimParam
 func (b *Broker) renewAgain(ctx context.Context, lease task.Seconds, c *redisstate.ClaimResult) error {
 	renewals := make([]redisstate.LeaseRenewal, len(c.Claims))
 	for i, x := range c.Claims {
-		renewals[i] = redisstate.LeaseRenewal{ID: x.Task.ID, Round: x.Task.Round, Claim: x.ID, Until: x.Task.EndBefore}
+		renewals[i] = redisstate.LeaseRenewal{ID: x.Task.ID, Round: x.Task.Round, Claim: x.ID}
 	}
 	renewed, err := b.store.Renew(ctx, lease, renewals...)
 	var held []redisstate.Claim

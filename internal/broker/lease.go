@@ -81,9 +81,9 @@ func (b *Broker) Renew(ctx context.Context, t *access.Token, id string, all []Re
 	if err != nil {
 		return out, err
 	}
-	runs, ids, sent := make([]Run, len(all)), make([]int64, len(all)), make([]redisstate.LeaseRenewal, len(all))
+	runs, sent := make([]Run, len(all)), make([]redisstate.LeaseRenewal, len(all))
 	for i := range all {
-		runs[i], ids[i] = all[i].Run, all[i].ID
+		runs[i] = all[i].Run
 		if sent[i], err = all[i].renewal(); err != nil {
 			return out, fmt.Errorf("element %d: %w", i+1, err)
 		}
@@ -94,9 +94,6 @@ func (b *Broker) Renew(ctx context.Context, t *access.Token, id string, all []Re
 	v, err := b.visit(ctx, t, id)
 	if err == nil {
 		err = b.beatIfDue(ctx, &v)
-	}
-	if err == nil {
-		err = b.setEnds(ctx, ids, sent)
 	}
 	if err != nil {
 		return out, err
@@ -115,17 +112,6 @@ func (b *Broker) Renew(ctx context.Context, t *access.Token, id string, all []Re
 		}
 	}
 	return out, nil
-}
-
-// setEnds sets the times at which the tasks expire. Only Redis knows them for sure.
-func (b *Broker) setEnds(ctx context.Context, ids []int64, all []redisstate.LeaseRenewal) error {
-	stored, err := b.store.Read(ctx, ids, redisstate.Want{Fields: redisstate.Facts})
-	for i := range stored {
-		if all[i].Until = task.Never; stored[i].Task != nil {
-			all[i].Until = stored[i].Task.EndBefore
-		}
-	}
-	return err
 }
 
 func (r *Renewal) renewal() (redisstate.LeaseRenewal, error) {

@@ -294,7 +294,7 @@ func (c *client) renewAny(ctx context.Context) {
 func (c *client) renew(ctx context.Context, claims []redisstate.Claim, lease task.Seconds) {
 	x, begun := c.pick(claims), c.h.tick()
 	renewed, err := c.store.Renew(ctx, lease, redisstate.LeaseRenewal{
-		ID: x.Task.ID, Round: x.Task.Round, Claim: x.ID, Until: x.Task.EndBefore,
+		ID: x.Task.ID, Round: x.Task.Round, Claim: x.ID,
 	})
 	o := op{kind: kindRenew, from: task.Running, id: x.Task.ID, round: x.Task.Round, claim: x.ID, long: lease == longLease}
 	unknown := c.unknown(ctx, "renew", err)

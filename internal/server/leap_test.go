@@ -259,7 +259,7 @@ func TestLeasesCountFromNowAfterTheClockWasSetBack(t *testing.T) {
 		s.claimByHand(3, "0", s.now())
 		living := s.claim(300)
 		s.leap(-3600)
-		renewal := redisstate.LeaseRenewal{ID: living.Task.ID, Claim: living.ID, Until: task.Never}
+		renewal := redisstate.LeaseRenewal{ID: living.Task.ID, Claim: living.ID}
 		expect.NoError(s, expect.Result(s.store.Renew(s.Context(), 300, renewal)).Value(s).Lost[0])
 		kept := s.mustBe(4, task.Running, 0).LeaseUntil
 		done := s.round()

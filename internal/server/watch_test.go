@@ -17,7 +17,7 @@ import (
 )
 
 func renewal(c redisstate.Claim) redisstate.LeaseRenewal {
-	return redisstate.LeaseRenewal{ID: c.Task.ID, Round: c.Task.Round, Claim: c.ID, Until: task.Never}
+	return redisstate.LeaseRenewal{ID: c.Task.ID, Round: c.Task.Round, Claim: c.ID}
 }
 
 func claimOf(most int) redisstate.ClaimParams {

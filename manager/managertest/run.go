@@ -154,7 +154,7 @@ func (w *world) renew(begun []*run) error {
 				report.Checkpoint = &r.result.Checkpoint
 			}
 			renewals[i] = redisstate.LeaseRenewal{
-				ID: r.Task.ID, Round: r.Task.Round, Claim: r.ID, Begun: true, Until: r.Task.EndBefore, Report: report,
+				ID: r.Task.ID, Round: r.Task.Round, Claim: r.ID, Begun: true, Report: report,
 			}
 		}
 		renewed, err := w.store.Renew(w.ctx, until, renewals...)

@@ -10,7 +10,6 @@
 -- - id of the task, round, claim id, '1' if the program has begun, '2' if it has ended, otherwise ''
 -- - seconds from now to the deadline; 'inf' means no deadline, and '' keeps the deadline. If the program has ended, a
 --   later deadline stays
--- - the task's end_before, 'inf' for none: the latest possible deadline, unless the program has ended
 -- - seconds since the last output of the program; '' means no new output
 -- - the number of properties to write, and these properties with their values
 -- - number of the first update in the round, the number of updates, and the updates
@@ -51,13 +50,14 @@ end
 local function renew(c)
   local key, of = tasks .. c.id, c.round .. ':'
   local f = redis.pcall('HMGET', key, 'state', 'round', of .. 'claim', of .. 'executed', of .. 'started', 'deadline',
-    of .. 'running', 'lease_until', 'lease') -- an error reply if the key is not a hash
+    of .. 'running', 'lease_until', 'lease', 'end_before') -- an error reply if the key is not a hash
   local state = f[1] or ''
   local mine = round_of(f[2]) == c.round and f[3] == c.claim and not f[4]
   if not mine or state ~= 'running' and state ~= 'executed' then
     return string.format('-%s %s %s', c.id, f[2] or '0', state)
   end
-  local before, most = number(f[6], INF) or INF, number(c.most, INF)
+  -- Unless the program has ended, the latest possible deadline is end_before.
+  local before, most = number(f[6], INF) or INF, number(f[10], INF) or INF
   local deadline = before
   if c.limit ~= '' and c.begun == '2' then
     deadline = math.max(before, now + number(c.limit, INF))
@@ -87,8 +87,8 @@ if wrong then return wrong end
 local answer = { now_text }
 while cursor < #ARGV and (#answer % 16 > 0 or not spent(2)) do
   answer[#answer + 1] = renew({
-    id = take(), round = take(), claim = take(), begun = take(), limit = take(), most = take(),
-    silent = take(), report = take_list(2), first = tonumber(take()), updates = take_list(1),
+    id = take(), round = take(), claim = take(), begun = take(), limit = take(), silent = take(),
+    report = take_list(2), first = tonumber(take()), updates = take_list(1),
   })
 end
 sources.note_starts(string.sub(due, 1, -1 - #'due'), begun)

@@ -101,7 +101,6 @@ func hold(ctx context.Context, s *redisstate.Store, x redisstate.Claim, lease ta
 	if lease > firstLease {
 		renewed, err := s.Renew(ctx, lease, redisstate.LeaseRenewal{
 			ID: x.Task.ID, Round: x.Task.Round, Claim: x.ID,
-			Until: x.Task.EndBefore,
 		})
 		if err = cmp.Or(err, errors.Join(renewed.Lost...)); err != nil {
 			return nil, err
@@ -190,7 +189,7 @@ func (a *app) extend(ctx context.Context, c *wire.Call, h *holding, t *task.Task
 	}
 	renewed, err := a.store.Renew(ctx, lease, redisstate.LeaseRenewal{
 		ID: t.ID, Round: t.Round, Claim: r.Claim,
-		Until: t.EndBefore, Report: report,
+		Report: report,
 	})
 	if err == nil && renewed.Lost[0] != nil {
 		err = errLost
