@@ -41,7 +41,7 @@ func (w *Worker) prepareHost() (closeHost func(), err error) {
 	closeOnExec()
 	last := w.all[len(w.all)-1]
 	host, err := process.New(process.Config{
-		Name: w.name, Limits: process.Limits(w.cfg.Programs), User: w.cfg.User, Slots: last.first + last.slots(),
+		Name: w.name, Memory: w.cfg.Memory, User: w.cfg.User, Slots: last.first + last.slots(),
 		Sole: w.sole, Log: w.options.log, LingerGrace: func() <-chan time.Time { return w.after(w.cfg.KillGrace) },
 	})
 	if wrong := new(*process.ConfigError); errors.As(err, wrong) {
@@ -67,7 +67,7 @@ func (w *Worker) prepareHost() (closeHost func(), err error) {
 		}
 	}
 	reached, missing := host.Isolation()
-	w.options.log.Info("isolation", "reached", strings.Join(reached, ", "), "missing", strings.Join(missing, "; "))
+	w.options.log.Info("isolation", "reached", strings.Join(reached, ", "), "missing", missing)
 	w.checkTemporary()
 	return func() { _ = leave() }, nil // best effort: the next start removes what is left
 }

@@ -81,10 +81,10 @@ type Worker struct {
 
 	MaxFetch int64 // maximum size in bytes of the files that a round brings back; default: 16 MiB
 
-	Env      []string // names of environment variables that programs inherit in addition to the usual ones
-	EnvFile  string   // file with environment variables for programs; may contain $program; "" means no file
-	User     string   // the user that programs run as; "" means the worker's user
-	Programs Programs
+	Env     []string // names of environment variables that programs inherit in addition to the usual ones
+	EnvFile string   // file with environment variables for programs; may contain $program; "" means no file
+	User    string   // the user that programs run as; "" means the worker's user
+	Memory  int64    // how many bytes all processes of a program may use together; 0 means no limit
 
 	KeepPrograms time.Duration // how long the worker keeps fetched programs after their last use; default: 7 days
 
@@ -97,12 +97,6 @@ func (w Worker) KeepsOutput() bool { return w.OutputFilenameSet || w.TaskOutputF
 
 // KeepsError is like KeepsOutput, but for stderr and TaskErrorFilename.
 func (w Worker) KeepsError() bool { return w.ErrorFilenameSet || w.TaskErrorFilename != errorFile }
-
-// Programs holds the limits for the resources of a program (docs/programs.md, "Isolation"). 0 means no limit.
-type Programs struct {
-	Memory    int64 // bytes
-	Processes int
-}
 
 // Manager is the configuration of a manager (docs/configuration.md, "[manager]").
 type Manager struct {

@@ -158,14 +158,9 @@ var programKeys = []key{
 			"`%n`, rounds that run at once can read each other's data. Empty means the worker's user.",
 	},
 	{
-		"worker", "memory", "0", size(0, maxBytes, func(s *settings) *int64 { return &s.worker.Programs.Memory }),
+		"worker", "memory", "0", size(0, maxBytes, func(s *settings) *int64 { return &s.worker.Memory }),
 		"How many bytes of memory a program may use, together with all processes that it starts. 0 means no limit. A " +
 			"limit requires a [cgroup](programs.md#isolation).",
-	},
-	{
-		"worker", "processes", "0", whole(0, maxCount, func(s *settings) *int { return &s.worker.Programs.Processes }),
-		"How many processes a program may have at once. 0 means no limit. A limit requires a " +
-			"[cgroup](programs.md#isolation).",
 	},
 	{
 		"worker", "keep_programs", "604800", duration(aboveOrInf, func(s *settings) *time.Duration {

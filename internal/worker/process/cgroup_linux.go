@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -21,8 +22,8 @@ const (
 	subtree    = "cgroup.subtree_control"
 )
 
-// controllers are the cgroup controllers that limits need. The kernel gives them these names.
-var controllers = []string{"memory", "pids"}
+// memoryController is the kernel's name of the cgroup controller that limits memory.
+const memoryController = "memory"
 
 // A cgroups manages the directory in which a Host makes a cgroup for each program.
 type cgroups struct {
@@ -31,11 +32,11 @@ type cgroups struct {
 	path    string // the same cgroup as dir, in the form of /proc/PID/cgroup
 	leaf    string // the cgroup to which this process was moved; "" if it was not moved
 	lock    *os.File
-	enabled []string         // controllers that this Host enabled in the cgroup own
-	has     map[string]bool  // controllers that the cgroups of programs have
-	lacks   map[string]error // for each missing controller, why it is missing
-	stale   int              // number of processes of an earlier Host that were ended
-	stuck   []proc           // processes of an earlier Host that did not end
+	enabled bool // this Host enabled the controller in the cgroup own
+	// why the cgroups of programs cannot limit memory; nil if they can
+	noMemory error
+	stale    int    // number of processes of an earlier Host that were ended
+	stuck    []proc // processes of an earlier Host that did not end
 
 	mu    sync.Mutex // guards the fields below
 	free  []*group   // empty cgroups that programs have left
@@ -53,14 +54,14 @@ func newCgroups(name string, sole bool) (*cgroups, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &cgroups{own: own, has: map[string]bool{}, lacks: map[string]error{}}
+	c := &cgroups{own: own}
 	prefix := "tdf-" + directoryName(name) + "-"
 	c.stale, c.stuck = removeStale(own, path, prefix)
 	if err := c.make(prefix); err != nil {
 		return nil, err
 	}
 	c.path = filepath.Join(path, filepath.Base(c.dir))
-	c.enable(sole)
+	c.noMemory = c.enable(sole)
 	return c, nil
 }
 
@@ -176,61 +177,51 @@ func isNumber(s string) bool {
 	return err == nil
 }
 
-// enable enables the controllers for the cgroups of programs, as far as possible.
-func (c *cgroups) enable(sole bool) {
+// enable lets the cgroups of programs limit memory.
+func (c *cgroups) enable(sole bool) error {
 	offered, _ := os.ReadFile(filepath.Join(c.own, "cgroup.controllers"))
-	for _, name := range controllers {
-		if !strings.Contains(" "+strings.TrimSpace(string(offered))+" ", " "+name+" ") {
-			c.lacks[name] = fmt.Errorf("the cgroup %s does not have the controller %q", c.own, name)
-			continue
-		}
-		err := c.enableOne(name, sole)
-		if err != nil {
-			c.lacks[name] = fmt.Errorf("the controller %q cannot be enabled: %w", name, err)
-			continue
-		}
-		c.has[name] = true
+	if !hasMemory(offered) {
+		return fmt.Errorf("the cgroup %s does not have the controller %q", c.own, memoryController)
 	}
-	if len(c.enabled) == 0 {
+	err := c.enableHere(sole)
+	if err == nil {
+		err = writeFile(c.dir, subtree, "+"+memoryController)
+	}
+	if !c.enabled {
 		c.moveBack()
 	}
-}
-
-func (c *cgroups) enableOne(name string, sole bool) error {
-	if err := c.enableHere(name, sole); err != nil {
-		return err
+	if err != nil {
+		return fmt.Errorf("the controller %q cannot be enabled: %w", memoryController, err)
 	}
-	return writeFile(c.dir, subtree, "+"+name)
+	return nil
 }
 
-// enableHere enables a controller for the cgroups below the cgroup own. The kernel allows that only if own has no
+func hasMemory(controllers []byte) bool {
+	return slices.Contains(strings.Fields(string(controllers)), memoryController)
+}
+
+// enableHere enables the controller for the cgroups below the cgroup own. The kernel allows that only if own has no
 // processes. So if sole is true, this process first moves to another cgroup.
-func (c *cgroups) enableHere(name string, sole bool) error {
+func (c *cgroups) enableHere(sole bool) error {
 	have, _ := os.ReadFile(filepath.Join(c.own, subtree))
-	if strings.Contains(" "+strings.TrimSpace(string(have))+" ", " "+name+" ") {
+	if hasMemory(have) {
 		return nil
 	}
-	err := writeFile(c.own, subtree, "+"+name)
+	err := writeFile(c.own, subtree, "+"+memoryController)
 	if errors.Is(err, syscall.EBUSY) && sole {
 		if err := c.move(); err != nil {
 			return err
 		}
-		err = writeFile(c.own, subtree, "+"+name)
+		err = writeFile(c.own, subtree, "+"+memoryController)
 	}
-	if err != nil {
-		return err
-	}
-	c.enabled = append(c.enabled, name)
-	return nil
+	c.enabled = err == nil
+	return err
 }
 
 // leafOf returns the cgroup to which this process moves. It is beside the Host's directory dir.
 func leafOf(dir string) string { return dir + ".worker" }
 
 func (c *cgroups) move() error {
-	if c.leaf != "" {
-		return nil
-	}
 	leaf := leafOf(c.dir)
 	if err := os.Mkdir(leaf, 0o755); err != nil {
 		return err
@@ -248,14 +239,14 @@ func (c *cgroups) moveBack() {
 	c.leaf = ""
 }
 
-// close removes the directory, disables the controllers that this Host enabled, and moves this process back.
+// close removes the directory, disables the controller if this Host enabled it, and moves this process back.
 func (c *cgroups) close() error {
 	for _, g := range c.free {
 		g.close()
 	}
 	err := (&group{dir: c.dir, path: c.path}).remove()
-	for _, name := range c.enabled {
-		_ = writeFile(c.own, subtree, "-"+name)
+	if c.enabled {
+		_ = writeFile(c.own, subtree, "-"+memoryController)
 	}
 	c.moveBack()
 	c.lock.Close()

@@ -32,7 +32,7 @@ func TestCostsInACgroup(t *testing.T) {
 		write(t, filepath.Join(g.dir, name), text)
 	}
 	for limit, want := range map[int64]string{1000: "more than 1000 bytes of memory (memory)", 0: "ran out of memory"} {
-		p := &Process{host: &Host{cfg: Config{Limits: Limits{Memory: limit}}}}
+		p := &Process{host: &Host{cfg: Config{Memory: limit}}}
 		p.group = g
 		p.settle()
 		e := p.Ended()
@@ -47,18 +47,12 @@ func TestCostsInACgroup(t *testing.T) {
 	expect.Equal(t, p.Ended().OutOfMemory, "", "got", p.Ended())
 }
 
-func TestLimitsOfACgroup(t *testing.T) {
+func TestLimitOfACgroup(t *testing.T) {
 	g := &group{dir: t.TempDir()}
-	both := map[string]bool{"memory": true, "pids": true}
-	must(t, g.limit(both, Limits{Memory: 1 << 20, Processes: 50}))
-	for name, want := range map[string]string{"memory.max": "1048576", "memory.swap.max": "0", "memory.oom.group": "1", "pids.max": "50"} {
+	must(t, g.limit(1<<20))
+	for name, want := range map[string]string{"memory.max": "1048576", "memory.swap.max": "0", "memory.oom.group": "1"} {
 		expect.Equal(t, string(expect.Result(os.ReadFile(filepath.Join(g.dir, name))).Value(t)), want, name)
 	}
-	empty := &group{dir: t.TempDir()}
-	must(t, empty.limit(both, Limits{}))
-	must(t, empty.limit(nil, Limits{Memory: 1, Processes: 1}))
-	entries, _ := os.ReadDir(empty.dir)
-	expect.True(t, len(entries) == 0, entries)
 }
 
 // A Host ends the processes of a killed Host with the same name. It ends no processes of other Hosts.
@@ -68,7 +62,7 @@ func TestStaleCgroups(t *testing.T) {
 	if err != nil {
 		t.Skip("no cgroup v2 on this machine: ", err)
 	}
-	g := expect.Result(c.newGroup(Limits{})).Value(t)
+	g := expect.Result(c.newGroup(0)).Value(t)
 	cmd, _ := foreignChild(t, "exec sleep 1000")
 	must(t, writeFile(g.dir, cgroupFile, strconv.Itoa(cmd.Process.Pid)))
 	again := func(name string) {
@@ -154,76 +148,29 @@ func TestCgroupsAreFoundWhereverTheyAreMounted(t *testing.T) {
 	expect.Result(mountedAt(v1, "/")).Fails(t, "", "version 1 only")
 }
 
-func TestControllersAreEnabledWhereTheyAre(t *testing.T) {
-	own := t.TempDir()
-	c := &cgroups{own: own, dir: filepath.Join(own, "tdf"), has: map[string]bool{}, lacks: map[string]error{}}
-	must(t, os.Mkdir(c.dir, 0o755))
-	write(t, filepath.Join(own, "cgroup.controllers"), "cpu pids io\n")
-	write(t, filepath.Join(own, subtree), "cpu\n")
-	c.enable(false)
-	expect.True(t, c.has["pids"], c)
-	expect.True(t, !c.has["memory"], c)
-	expect.Fails(t, c.lacks["memory"], `does not have the controller "memory"`)
-	for _, dir := range []string{own, c.dir} {
-		expect.Equal(t, string(expect.Result(os.ReadFile(filepath.Join(dir, subtree))).Value(t)), "+pids", dir)
-	}
-}
-
-// A program of the worker's user may write limits into its cgroup. These limits do not hold for the next program.
-func TestLimitsOfAnEarlierProgram(t *testing.T) {
-	for name, c := range map[string]struct {
-		script string
-		reused bool
-	}{
-		"none":        {"", true},
-		"descendants": {`echo 0 >"$dir/cgroup.max.descendants"`, false},
-		"depth":       {`echo 3 >"$dir/cgroup.max.depth"`, false},
+func TestMemoryIsEnabledWhereItIs(t *testing.T) {
+	for name, c := range map[string]struct{ offered, have, want string }{
+		"offered": {"cpu memory io\n", "cpu\n", "+memory"},
+		"enabled": {"cpu memory io\n", "cpu memory\n", "cpu memory\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := newSite(t, true, Config{})
-			if s.host.cgroups == nil || s.host.cgroups.has["memory"] {
-				t.Skip("no cgroup is used again on this machine: ", s.host.noGroup)
-			}
-			run := func(script string) (inode, limits string) {
-				r := s.start(Command{Path: "/bin/sh", Env: []string{"CG=" + s.host.cgroups.dir}, Args: []string{"-c", `
-					dir=$CG/$(sed -n 's,^0::.*/,,p' /proc/self/cgroup)
-					stat -c %i "$dir"; cat "$dir/cgroup.max.descendants" "$dir/cgroup.max.depth"
-					` + script}})
-				r.wait()
-				inode, limits, _ = strings.Cut(r.printed(), "\n")
-				return inode, limits
-			}
-			before, made := run(c.script)
-			after, limits := run("")
-			expect.Equal(t, after == before, c.reused, "the same cgroup")
-			expect.Equal(t, made, "max\nmax\n", limits)
-			expect.Equal(t, limits, made)
+			g := newTree(t, c.offered, c.have)
+			must(t, g.enable(false))
+			expect.Equal(t, string(expect.Result(os.ReadFile(filepath.Join(g.own, subtree))).Value(t)), c.want)
+			expect.Equal(t, string(expect.Result(os.ReadFile(filepath.Join(g.dir, subtree))).Value(t)), "+memory")
+			expect.Equal(t, g.enabled, name == "offered")
 		})
 	}
+	expect.Fails(t, newTree(t, "cpu memory2\n", "").enable(false), `does not have the controller "memory"`)
 }
 
-// Ordinary files replace the files of the kernel here, because many machines have no controller pids for tests.
-func TestChangedLimitsAreFound(t *testing.T) {
-	has, l := map[string]bool{"pids": true}, Limits{Processes: 50}
-	for name, c := range map[string]struct {
-		file, text string
-		want       bool
-	}{
-		"as made":          {"pids.max", "50\n", true},
-		"processes":        {"pids.max", "1\n", false},
-		"type":             {"cgroup.type", "domain threaded\n", false},
-		"controllers":      {subtree, "pids\n", false},
-		"more controllers": {"../" + subtree, "cpu pids\n", false},
-	} {
-		g := &group{dir: filepath.Join(t.TempDir(), "p1")}
-		must(t, os.Mkdir(g.dir, 0o755))
-		for file, text := range map[string]string{
-			"cgroup.max.descendants": "max\n", "cgroup.max.depth": "max\n", "cgroup.type": "domain\n",
-			subtree: "", "../" + subtree: "pids\n", "pids.max": "50\n", c.file: c.text,
-		} {
-			write(t, filepath.Join(g.dir, file), text)
-		}
-		expect.Equal(t, g.hasLimits(has, l), c.want, name)
-		g.close()
-	}
+// newTree returns cgroups in ordinary files, because many machines have no controller for tests.
+func newTree(t *testing.T, offered, have string) *cgroups {
+	t.Helper()
+	own := t.TempDir()
+	c := &cgroups{own: own, dir: filepath.Join(own, "tdf")}
+	must(t, os.Mkdir(c.dir, 0o755))
+	write(t, filepath.Join(own, "cgroup.controllers"), offered)
+	write(t, filepath.Join(own, subtree), have)
+	return c
 }

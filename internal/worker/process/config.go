@@ -6,16 +6,10 @@ import (
 	"time"
 )
 
-// Limits bound the resources that all processes of a program may use together. They need a cgroup. 0 means no limit.
-type Limits struct {
-	Memory    int64 // bytes
-	Processes int   // processes and threads
-}
-
 // Config configures a Host. The zero Config is valid.
 type Config struct {
 	Name   string // the worker's name; the name of the Host's cgroup contains it
-	Limits Limits // limits of each program
+	Memory int64  // how many bytes all processes of a program may use together; 0 means no limit; needs a cgroup
 	// name or number of the user that programs run as, where %n is replaced by the slot's number; "" means the user of
 	// this process
 	User  string
@@ -45,7 +39,7 @@ type Command struct {
 	Stdout, Stderr *os.File // nil means /dev/null; stdin is always /dev/null
 
 	Cores  []int // the numbers of the cores on which the program may run; none means all of this process
-	Memory int64 // a limit as Limits.Memory, if there are cgroups; 0 means no other limit
+	Memory int64 // a limit as Config.Memory, if there are cgroups; 0 means no other limit
 
 	// Kept stays open in the program, as descriptor KeptDescriptor, and in the processes that the program starts. So a
 	// lock on this file ends with the last of them. Nil means no file.

@@ -16,11 +16,11 @@ func moveThread(cores []int) (back func()) {
 	return func() { _ = unix.SchedSetaffinity(0, &before) }
 }
 
-// limits returns the limits of the program, for its cgroup.
-func (p *Process) limits() Limits {
-	l := p.host.cfg.Limits
-	if p.cmd.Memory > 0 && (l.Memory == 0 || p.cmd.Memory < l.Memory) {
-		l.Memory = p.cmd.Memory
+// memory returns the limit of the program's memory, or 0.
+func (p *Process) memory() int64 {
+	all := p.host.cfg.Memory
+	if p.cmd.Memory > 0 && (all == 0 || p.cmd.Memory < all) {
+		return p.cmd.Memory
 	}
-	return l
+	return all
 }

@@ -58,7 +58,7 @@ func (p *Process) outOfMemory() string {
 		return ""
 	}
 	n, _ := p.group.value("memory.events", "oom_kill")
-	return oomInGroup(n, p.host.cfg.Limits.Memory)
+	return oomInGroup(n, p.host.cfg.Memory)
 }
 
 func oomInGroup(kills, limit int64) string {

@@ -24,7 +24,6 @@ type group struct {
 
 	open   *os.File // the directory; nil unless a program may start in the cgroup
 	files  openFiles
-	limits Limits
 	used   bool        // an earlier program was in the cgroup
 	killed atomic.Bool // cgroup.kill was used
 	number int         // index in cgroups.taken
@@ -33,17 +32,16 @@ type group struct {
 	before, after int64
 }
 
-// newGroup makes an empty cgroup with the limits in l that a cgroup can enforce.
-func (c *cgroups) newGroup(l Limits) (*group, error) {
+// newGroup makes an empty cgroup with a limit of memory, unless the limit is 0 or cannot be enforced.
+func (c *cgroups) newGroup(memory int64) (*group, error) {
 	g, err := c.mkdir()
 	if err != nil {
 		return nil, fmt.Errorf("the program's cgroup: %w", err)
 	}
-	g.limits = l
-	err = g.limit(c.has, l)
-	if err != nil {
-		err = fmt.Errorf("limits of the program's cgroup: %w", err)
-	} else {
+	if memory > 0 && c.noMemory == nil {
+		err = g.limit(memory)
+	}
+	if err == nil {
 		g.open, err = os.Open(g.dir)
 	}
 	if err != nil {
@@ -97,11 +95,11 @@ func (c *cgroups) remove(g *group) error {
 }
 
 // take returns an empty cgroup for a program: one that earlier programs have left, or a new one.
-func (c *cgroups) take(l Limits) (*group, error) {
+func (c *cgroups) take(memory int64) (*group, error) {
 	if g := c.takeFree(); g != nil {
 		return g, nil
 	}
-	return c.newGroup(l)
+	return c.newGroup(memory)
 }
 
 // takeFree returns a cgroup that earlier programs have left, or nil.
@@ -124,7 +122,7 @@ func (c *cgroups) takeFree() *group {
 // Some versions of Linux kill each program that starts in this cgroup: clone3 compares the cgroup's number of kills
 // with the number of another cgroup.
 func (c *cgroups) put(g *group) error {
-	if c.has["memory"] || g.killed.Load() || !g.asMade() || !g.hasLimits(c.has, g.limits) {
+	if c.noMemory == nil || g.killed.Load() || !g.asMade() {
 		return c.remove(g)
 	}
 	g.used, g.before = true, g.after
@@ -144,37 +142,9 @@ func (g *group) asMade() bool {
 	return g.open != nil && unix.Fstat(int(g.open.Fd()), &info) == nil && info.Nlink == 2
 }
 
-// hasLimits reports whether the limits of the cgroup are still those that newGroup has set. A program that runs as the
-// worker's user can change the limits of its cgroup, and can make controllers available in it.
-func (g *group) hasLimits(has map[string]bool, l Limits) bool {
-	if has["memory"] {
-		return false // hasLimits does not compare the limits of memory: put keeps no cgroup with this controller
-	}
-	is := func(file, want string) bool {
-		text, err := g.files.read(g.dir, file)
-		return err == nil && string(text) == want
-	}
-	controllers, processes := "", "max\n"
-	if has["pids"] {
-		controllers = "pids\n"
-		if l.Processes > 0 {
-			processes = strconv.Itoa(l.Processes) + "\n"
-		}
-	}
-	return is("cgroup.max.descendants", "max\n") && is("cgroup.max.depth", "max\n") && is("cgroup.type", "domain\n") &&
-		is(subtree, "") && is("../"+subtree, controllers) && (!has["pids"] || is("pids.max", processes))
-}
-
-func (g *group) limit(has map[string]bool, l Limits) error {
-	if has["pids"] && l.Processes > 0 {
-		if err := writeFile(g.dir, "pids.max", strconv.Itoa(l.Processes)); err != nil {
-			return err
-		}
-	}
-	if !has["memory"] || l.Memory == 0 {
-		return nil
-	}
-	if err := writeFile(g.dir, "memory.max", strconv.FormatInt(l.Memory, 10)); err != nil {
+// limit limits the memory of the cgroup.
+func (g *group) limit(memory int64) error {
+	if err := writeFile(g.dir, "memory.max", strconv.FormatInt(memory, 10)); err != nil {
 		return err
 	}
 	// A missing file is no error: the kernel is old or has no swap.

@@ -82,7 +82,7 @@ func (h *Host) prepare(withCgroups bool) error {
 	if withCgroups {
 		h.prepareCgroups()
 	}
-	if err := h.checkLimits(); err != nil {
+	if err := h.checkMemory(); err != nil {
 		return err
 	}
 	if h.cfg.Sole {
@@ -153,7 +153,7 @@ func (h *Host) newCgroups() (*cgroups, error) {
 }
 
 func (h *Host) tryCgroup(c *cgroups) error {
-	g, err := c.newGroup(h.cfg.Limits)
+	g, err := c.newGroup(h.cfg.Memory)
 	if err != nil {
 		return err
 	}
@@ -161,30 +161,22 @@ func (h *Host) tryCgroup(c *cgroups) error {
 	return h.try(func(attr *syscall.SysProcAttr) { attr.UseCgroupFD, attr.CgroupFD = true, int(g.open.Fd()) })
 }
 
-// checkLimits returns an error if a limit is set that no cgroup can enforce.
-func (h *Host) checkLimits() error {
-	for _, l := range []struct {
-		key, controller string
-		set             bool
-	}{{"memory", "memory", h.cfg.Limits.Memory > 0}, {"processes", "pids", h.cfg.Limits.Processes > 0}} {
-		if !l.set {
-			continue
-		}
-		why := h.noGroup
-		if h.cgroups != nil {
-			why = h.cgroups.lacks[l.controller]
-		}
-		if why != nil {
-			return &ConfigError{l.key, fmt.Errorf("the limit needs a cgroup (v2) of this process, such as a systemd unit "+
-				"with Delegate=yes has: %w", why)}
-		}
+// checkMemory returns an error if there is a limit of memory that no cgroup can enforce.
+func (h *Host) checkMemory() error {
+	why := h.noGroup
+	if h.cgroups != nil {
+		why = h.cgroups.noMemory
 	}
-	return nil
+	if h.cfg.Memory == 0 || why == nil {
+		return nil
+	}
+	return &ConfigError{"memory", fmt.Errorf("the limit needs a cgroup (v2) of this process, such as a systemd unit with "+
+		"Delegate=yes has: %w", why)}
 }
 
-// Isolation says how programs are isolated, for the log: the kinds of isolation in force, and why there is no cgroup, or
-// no controller for a limit.
-func (h *Host) Isolation() (reached, missing []string) {
+// Isolation says how programs are isolated, for the log: the kinds of isolation in force, and what a limit of memory
+// lacks.
+func (h *Host) Isolation() (reached []string, missing string) {
 	reached = []string{"subreaper"}
 	switch {
 	case !h.OtherUser():
@@ -194,15 +186,12 @@ func (h *Host) Isolation() (reached, missing []string) {
 		reached = append(reached, "user")
 	}
 	if h.cgroups == nil {
-		return reached, []string{"cgroup: " + h.noGroup.Error()}
+		return reached, "cgroup: " + h.noGroup.Error()
 	}
-	reached = append(reached, "cgroup")
-	for _, name := range controllers {
-		if why := h.cgroups.lacks[name]; why != nil {
-			missing = append(missing, why.Error())
-		}
+	if h.cgroups.noMemory != nil {
+		missing = h.cgroups.noMemory.Error()
 	}
-	return reached, missing
+	return append(reached, "cgroup"), missing
 }
 
 // Hold says that other code may start children of this process until release is called. That code must reap its

@@ -105,14 +105,14 @@ func (p *Process) forkInGroup() (err error) {
 	if all == nil {
 		return p.fork()
 	}
-	if p.group, err = all.take(p.limits()); err != nil {
+	if p.group, err = all.take(p.memory()); err != nil {
 		return err
 	}
 	if err = p.fork(); err == nil || !p.group.used || !isOfCgroup(err) {
 		return err
 	}
 	p.removeGroup()
-	if p.group, err = all.newGroup(p.limits()); err != nil {
+	if p.group, err = all.newGroup(p.memory()); err != nil {
 		return err
 	}
 	return p.fork()

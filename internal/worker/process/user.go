@@ -20,7 +20,7 @@ type runAs struct {
 
 // A ConfigError says why this machine does not allow what a field of Config asks for.
 type ConfigError struct {
-	Key string // the key of the worker's configuration: user, memory or processes
+	Key string // the key of the worker's configuration: user or memory
 	err error
 }
 
