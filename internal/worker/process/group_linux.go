@@ -22,8 +22,7 @@ type group struct {
 	dir  string
 	path string // the same cgroup as dir, in the form of /proc/PID/cgroup
 
-	open   *os.File // the directory; nil unless a program may start in the cgroup
-	files  openFiles
+	open   *os.File    // the directory; nil unless a program may start in the cgroup
 	used   bool        // an earlier program was in the cgroup
 	killed atomic.Bool // cgroup.kill was used
 	number int         // index in cgroups.taken
@@ -134,7 +133,7 @@ func (c *cgroups) put(g *group) error {
 
 // asMade reports whether the cgroup is like a new one: it has no process and no cgroup below it, and it is not frozen.
 func (g *group) asMade() bool {
-	events, err := g.files.read(g.dir, "cgroup.events")
+	events, err := g.read("cgroup.events")
 	if err != nil || !bytes.Contains(events, []byte("populated 0\n")) || bytes.Contains(events, []byte("frozen 1\n")) {
 		return false
 	}
@@ -246,7 +245,6 @@ func (g *group) remove() error {
 }
 
 func (g *group) close() {
-	g.files.close()
 	if g.open != nil {
 		g.open.Close()
 	}
@@ -264,7 +262,7 @@ func (g *group) removeTree() error {
 // value reads a number from a file of the cgroup. If field is "", the file contains only this number. Otherwise the
 // number is in the line that begins with field.
 func (g *group) value(file, field string) (int64, bool) {
-	text, err := g.files.read(g.dir, file)
+	text, err := g.read(file)
 	if err != nil {
 		return 0, false
 	}
@@ -279,6 +277,13 @@ func (g *group) value(file, field string) (int64, bool) {
 		return n, err == nil
 	}
 	return 0, false
+}
+
+// read returns the content of a small file of the cgroup.
+func (g *group) read(file string) ([]byte, error) {
+	buf := make([]byte, 4<<10)
+	n, err := readAt(unix.AT_FDCWD, filepath.Join(g.dir, file), buf)
+	return buf[:max(n, 0)], err
 }
 
 // holds reports whether a process is in the cgroup.
