@@ -6,7 +6,6 @@ import (
 	"os"
 	"strconv"
 	"strings"
-	"sync"
 	"syscall"
 	"time"
 )
@@ -18,8 +17,8 @@ func maxRSS(ru *syscall.Rusage) int64 { return ru.Maxrss * 1024 }
 func peakMargin(own int64) int64 { return 1<<20 + own/8 }
 
 // ownPeak returns the peak memory of this process, in bytes. Linux also counts this peak for each process that this
-// process starts, because execve keeps the peak of the old process image. If the peak is unknown, ownPeak returns the
-// largest int64.
+// process starts, because execve keeps the peak of the old process image. The answer of getrusage also counts the program
+// that started this process. If the peak is unknown, ownPeak returns the largest int64.
 func ownPeak() int64 {
 	text, _ := os.ReadFile("/proc/self/status")
 	_, rest, _ := strings.Cut(string(text), "\nVmHWM:")
@@ -70,25 +69,4 @@ func oomInGroup(kills, limit int64) string {
 			"killed it", limit)
 	}
 	return "this machine, or all of its workers, ran out of memory, so the kernel killed processes of the program"
-}
-
-// A peak is the peak memory of this process.
-type peak struct {
-	mu      sync.Mutex
-	bytes   int64
-	atUsage int64 // the answer of getrusage when bytes was read
-}
-
-// own returns the same as ownPeak, but reads the file only if the answer of getrusage has changed, because getrusage is
-// faster. That answer cannot replace the file: it also counts the program that started this process.
-func (p *peak) own() int64 {
-	var ru syscall.Rusage
-	err := syscall.Getrusage(syscall.RUSAGE_SELF, &ru)
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	now := maxRSS(&ru)
-	if err != nil || now != p.atUsage || p.bytes < now {
-		p.bytes, p.atUsage = ownPeak(), now
-	}
-	return p.bytes
 }

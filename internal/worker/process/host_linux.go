@@ -27,7 +27,6 @@ type Host struct {
 	claimed  bool     // whether claim was called; Config.Sole asks for it
 	adopting bool     // whether adopt was called
 	null     *os.File // /dev/null
-	peak     peak
 
 	opening sync.RWMutex // guards closed; held for reading while a program starts
 	closed  bool

@@ -153,7 +153,7 @@ func (p *Process) fork() error {
 	if err != nil {
 		return &os.PathError{Op: "fork/exec", Path: p.cmd.Path, Err: err}
 	}
-	p.started, p.inherited = time.Now(), p.host.peak.own()
+	p.started, p.inherited = time.Now(), ownPeak()
 	seen, err := look(pid)
 	if err != nil { // look fails if no descriptor is left, for example; the program can still be ended
 		seen.pid = pid
