@@ -27,7 +27,6 @@ func (d *Dir) OnDisk() bool { return d.dir != nil }
 type held struct {
 	data []byte
 	size int64 // larger than the data if the limit allows no more
-	made int64 // counts contents; stands for the file's time
 }
 
 // most returns the largest useful size of a file in memory: of a larger one, only the size matters.
@@ -51,7 +50,7 @@ func (d *Dir) Replace(name string, data []byte) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	kept := slices.Clone(data[:min(int64(len(data)), d.limits.most(name))])
-	d.hold(name, held{kept, int64(len(data)), d.held[name].made + 1})
+	d.hold(name, held{kept, int64(len(data))})
 	return nil
 }
 
@@ -65,7 +64,7 @@ func (d *Dir) Append(name, line string) error {
 	defer d.mu.Unlock()
 	f := d.held[name]
 	f.data = append(f.data, line[:max(0, min(int64(len(line)), d.limits.most(name)-f.size))]...)
-	f.size, f.made = int64(len(f.data)), f.made+1
+	f.size = int64(len(f.data))
 	d.hold(name, f)
 	return nil
 }
@@ -127,5 +126,5 @@ func (d *Dir) openHeld(name string) (reader, *unix.Stat_t, error) {
 	if !ok {
 		return nil, nil, nil
 	}
-	return heldFile{bytes.NewReader(f.data)}, &unix.Stat_t{Size: f.size, Mtim: unix.NsecToTimespec(f.made)}, nil
+	return heldFile{bytes.NewReader(f.data)}, &unix.Stat_t{Size: f.size}, nil
 }

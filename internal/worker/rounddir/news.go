@@ -7,10 +7,7 @@ import (
 	"math"
 	"strconv"
 	"strings"
-	"time"
 	"unicode"
-
-	"golang.org/x/sys/unix"
 )
 
 // A Report is the data that a program has written and that Redis has not accepted yet.
@@ -36,7 +33,6 @@ type Report struct {
 type state struct {
 	generation int // counts accepted reports
 	progress   string
-	stamp      stamp // the stamp of the file checkpoint
 	checkpoint digest
 	updates    position
 }
@@ -142,24 +138,6 @@ func cut(text string, limit int) string {
 	return strings.ToValidUTF8(text[:limit-len(ellipsis)], "") + ellipsis
 }
 
-// A stamp shows whether a file has changed. A young stamp may stay the same although the file changes. The clock of a
-// file system ticks every few milliseconds, and a file can change twice within one tick.
-type stamp struct {
-	inode, size, modified, changed int64
-	young                          bool
-}
-
-// tick is longer than one tick of any file system whose times have fractions of a second.
-const tick = 100 * time.Millisecond
-
-func stampOf(info *unix.Stat_t) stamp {
-	changed := time.Unix(info.Ctim.Unix())
-	return stamp{
-		int64(info.Ino), info.Size, info.Mtim.Nano(), info.Ctim.Nano(),
-		time.Since(changed) < tick,
-	}
-}
-
 // A digest identifies the content of a checkpoint. The zero digest means that there is no checkpoint.
 type digest [sha256.Size]byte
 
@@ -179,16 +157,11 @@ func (d *Dir) readCheckpoint(r *Report) {
 		return
 	}
 	defer f.Close()
-	now := stampOf(info)
-	if now == d.seen.stamp && !now.young {
-		return
-	}
 	b, err := readWhole(f, info.Size, d.limits.Checkpoint)
 	if err != nil {
 		d.problem(r, CheckpointFile, "content", fmt.Errorf("%w; the previous checkpoint stays", err))
 		return
 	}
-	r.to.stamp = now
 	if r.to.checkpoint = sum(b); r.to.checkpoint != d.seen.checkpoint {
 		r.Checkpoint = b
 	}
