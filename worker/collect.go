@@ -10,6 +10,7 @@ import (
 	"syscall"
 
 	"github.com/tdf-framework/tdf/internal/blob"
+	"github.com/tdf-framework/tdf/internal/broker"
 	"github.com/tdf-framework/tdf/internal/rules"
 	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/internal/worker/rounddir"
@@ -81,12 +82,14 @@ func (e *execution) collect(x *roundIO, r *Round, ended Ended, ran error) (rules
 	return result, nil
 }
 
+// collectFollowing collects the tasks that the round wants to open: those of its handler, and those of its file
+// open.jsonl.
 func (e *execution) collectFollowing(x *roundIO, r *Round) error {
 	text, err := x.dir.Opens(task.MaxFollowingBytes)
 	if err != nil {
 		return err
 	}
-	e.following, err = followingOf(r, text)
+	e.following, err = broker.ParseLines(broker.Numbered("task %d that the handler opens", r.Opened()), text)
 	return err
 }
 

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/broker"
 	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/internal/worker/rounddir"
 )
@@ -182,4 +183,27 @@ func (r *Round) holdTimeout(ctx context.Context, limit time.Duration) error {
 	now, err := e.renewOne(ctx, renewal)
 	e.held = err == nil && now > 0 // over HTTP, the timeout goes on, and there is no time
 	return err
+}
+
+// Open opens tasks if the round succeeds (docs/lifecycle.md, "Tasks that open tasks"). Redis opens them in the same
+// step in which it accepts the round's result. A definition that sets no program, queue, limit and so on has those of
+// this task.
+//
+// An invalid definition makes the round fail. The error is [Permanent] if the round opens more than [task.MaxFollowing]
+// tasks.
+func (r *Round) Open(definitions ...tdf.Definition) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.opened)+len(definitions) > task.MaxFollowing {
+		return Permanent(broker.ErrTooMany)
+	}
+	r.opened = append(r.opened, definitions...)
+	return nil
+}
+
+// Opened returns the definitions that Open has got so far.
+func (r *Round) Opened() []tdf.Definition {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return append([]tdf.Definition(nil), r.opened...)
 }

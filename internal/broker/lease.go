@@ -18,8 +18,8 @@ import (
 // Bounds of renewals. Together, the updates of a round have at most 1 MiB, as those of other workers by default.
 const (
 	mostRenewals  = 10_000
-	mostUpdates   = 1000 // of a round
-	longestUpdate = 1 << 10
+	MostUpdates   = 1000 // of a round
+	LongestUpdate = 1 << 10
 	maxCheckpoint = 1 << 20
 	longestTail   = 4 << 10 // bytes
 )
@@ -146,13 +146,13 @@ func (r *Renewal) renewal() (redisstate.LeaseRenewal, error) {
 	if len(r.Updates) == 0 {
 		return out, nil
 	}
-	if r.UpdatesFrom < 1 || r.UpdatesFrom > mostUpdates || r.UpdatesFrom+len(r.Updates)-1 > mostUpdates {
+	if r.UpdatesFrom < 1 || r.UpdatesFrom > MostUpdates || r.UpdatesFrom+len(r.Updates)-1 > MostUpdates {
 		return out, invalid("updates_from: want the number of the first update in the round, from 1; a round has at "+
-			"most %d updates", mostUpdates)
+			"most %d updates", MostUpdates)
 	}
 	for _, line := range r.Updates {
-		if len(line) > longestUpdate || !utf8.ValidString(line) || strings.ContainsAny(line, "\n\r") {
-			return out, invalid("updates: want lines of at most %d bytes", longestUpdate)
+		if len(line) > LongestUpdate || !utf8.ValidString(line) || strings.ContainsAny(line, "\n\r") {
+			return out, invalid("updates: want lines of at most %d bytes", LongestUpdate)
 		}
 	}
 	out.Report.Updates, out.Report.FirstUpdate = r.Updates, r.UpdatesFrom

@@ -27,12 +27,6 @@ const (
 // MaxText is the largest size of each output, of a result and of a checkpoint, in bytes.
 const MaxText = 1 << 20
 
-// Bounds of updates of a round.
-const (
-	mostUpdates   = 1000
-	longestUpdate = 1 << 10
-)
-
 // Renew renews the leases of claims. The API cannot change the deadlines of tasks, so these are left out, and the
 // answer has no time.
 func (r *Remote) Renew(ctx context.Context, renewals ...redisstate.LeaseRenewal) (redisstate.RenewResult, error) {
@@ -131,7 +125,7 @@ func renewalOf(r *redisstate.LeaseRenewal) broker.Renewal {
 		out.Tail = &broker.Tail{Base64: []byte(t.Text), End: t.All, Stdout: t.Stdout, Stderr: t.Stderr}
 	}
 	first := max(r.Report.FirstUpdate, 1)
-	n := max(0, min(len(r.Report.Updates), mostUpdates+1-first)) // the others are left out
+	n := max(0, min(len(r.Report.Updates), broker.MostUpdates+1-first)) // the others are left out
 	for _, line := range r.Report.Updates[:n] {
 		out.Updates = append(out.Updates, oneLine(line))
 	}
@@ -143,7 +137,7 @@ func renewalOf(r *redisstate.LeaseRenewal) broker.Renewal {
 
 func oneLine(line string) string {
 	line = strings.NewReplacer("\n", " ", "\r", " ").Replace(strings.ToValidUTF8(line, "\uFFFD"))
-	return broker.Cut(line, longestUpdate)
+	return broker.Cut(line, broker.LongestUpdate)
 }
 
 // report reports how rounds have ended.
