@@ -149,8 +149,8 @@ func (s *Store) claim(ctx context.Context, r ClaimParams) (ClaimResult, []int64,
 
 func (s *Store) claimKeys(offer *class.Offer) []string {
 	return []string{
-		s.Keys.Calls(s.Conn.Boot()), s.Keys.Due(), s.Keys.List(task.Running),
-		s.Keys.Servers(), s.Keys.List(task.Open), s.Keys.WakeOpen(), s.Keys.Paused(), s.Keys.Workers(), s.servesKey(offer),
+		s.Keys.Calls(s.Conn.Boot()), s.Keys.Due(), s.Keys.List(task.Running), s.Keys.List(task.Open),
+		s.Keys.Paused(), s.Keys.Workers(), s.servesKey(offer),
 	}
 }
 
@@ -179,7 +179,7 @@ func (s *Store) claimArgs(r ClaimParams, anyway bool) (func(slot int, sequence u
 		e := &conn.Args{All: []any{
 			strconv.Itoa(slot), sequence, s.Keys.TaskPrefix(), s.Keys.GroupPrefix(), index.GroupCode(task.Running),
 			r.Worker, most, r.Lease.String(), random,
-			bytes, rules.TimeoutMargin.String(), rules.ServerAbsence.String(),
+			bytes, rules.TimeoutMargin.String(),
 		}}
 		e.Flag(plain)
 		e.Count(prefetch)

@@ -5,17 +5,15 @@
 --
 -- Callers: redisstate/claimcall.go, and redisstate/turn.go, which sends it together with move.lua
 --
--- KEYS: calls of this client, due, running, servers, open, wake list of open, paused, workers, and the hash of what the
--- worker serves
+-- KEYS: calls of this client, due, running, open, paused, workers, and the hash of what the worker serves
 --
 -- ARGV; a number is the index of the first argument in its line:
 --  1. call slot, sequence number, prefixes of the keys of tasks and of groups
 --  5. code of the state running in a group's index, worker, maximum number of tasks, lease in seconds
 --  9. random part of the claim ids, approximate limit for the bytes of inputs, sources, metas and blobs
 -- 11. number of seconds after a deadline; until then, the worker itself reports the time-out
--- 12. number of seconds after which a server without a heartbeat counts as absent
--- 13. '1' if the worker claims from the list `open`, or ''; the largest number of further tasks that it prefetches
--- 15. the seconds for which it still runs or ''; '1' to claim although there are requirements that Go has not seen
+-- 12. '1' if the worker claims from the list `open`, or ''; the largest number of further tasks that it prefetches
+-- 14. the seconds for which it still runs or ''; '1' to claim although there are requirements that Go has not seen
 -- - the number of properties that the worker needs, and their names
 -- - the group of the tasks that the worker claims, as in the name of a set, or '' for all groups
 -- - the arguments of fitting.lua: what the worker has free
@@ -31,22 +29,22 @@
 --  4. the list of the claimed tasks; each is { id, claim id, values of the properties }, without the log
 --  5. 'kept' if the worker is kept for a task, '1' if the lists may have more due tasks, or ''
 --  6. the number of due tasks that the worker does not want; for each queue the number of claimed tasks, -1 if paused
---  8. the number of the last requirement that Go has seen, if there are newer ones, or ''. Without argument 16, the
+--  8. the number of the last requirement that Go has seen, if there are newer ones, or ''. Without argument 15, the
 --     script has then claimed nothing.
 --
 -- A task is overdue when its end_before or its claim_before is past. The claim passes it, and the client decides about
 -- it. The server decides about invalid tasks, which the script delays. The script makes tasks wait that may not start
 -- because of a limit, a pause or a held source. A repeated call returns the same tasks as the first call.
 
-local due, running, open = KEYS[2], KEYS[3], KEYS[5]
+local due, running, open = KEYS[2], KEYS[3], KEYS[4]
 local tasks, groups, code, worker, wanted, lease, random = unpack(ARGV, 3, 9)
-local bytes, margin, plain, anyway = ARGV[10] + 0, ARGV[11], ARGV[13] == '1', ARGV[16]
+local bytes, margin, plain, anyway = ARGV[10] + 0, ARGV[11], ARGV[12] == '1', ARGV[15]
 local lease_until, lease_text = now + lease, text(now + lease)
 local MOST_LOOKED_AT = 1000
 local prefix = string.sub(open, 1, -1 - #'open')
 local returned = prefix .. 'returned:'
 
-cursor = 16
+cursor = 15
 local properties, group = take_list(1), take()
 fitting.use()
 local queues = take_list(1)
@@ -82,7 +80,7 @@ if wrong then return wrong end
 
 use_places(open)
 local last = try('ZREVRANGE', requirements, 0, 0, 'WITHSCORES')[2]
-local upto = last and call('HGET', KEYS[9], 'upto') or '0'
+local upto = last and call('HGET', KEYS[7], 'upto') or '0'
 local newer = last and (tonumber(upto) or 0) < tonumber(last)
 if newer and anyway ~= '1' then return answer({ [5] = '1', [8] = upto }) end
 
@@ -92,14 +90,14 @@ if newer and anyway ~= '1' then return answer({ [5] = '1', [8] = upto }) end
 -- "Prefetched tasks"). The first `needed` tasks start at once. A worker prefetches at most half of its share of the
 -- open tasks, so that the last tasks are spread over all workers.
 wanted = wanted + 0
-local needed, most = wanted, ARGV[14] + 0
+local needed, most = wanted, ARGV[13] + 0
 if most > 0 then
-  local live, n_placed = try('ZCOUNT', KEYS[8], now - 300, '+inf'), try('ZCARD', placed) -- a wrong type has no number
+  local live, n_placed = try('ZCOUNT', KEYS[6], now - 300, '+inf'), try('ZCARD', placed) -- a wrong type has no number
   local share = (size + (tonumber(n_placed) or 0) - needed) / (2 * math.max(tonumber(live) or 1, 1))
   wanted = needed + math.max(0, math.floor(math.min(most, share)))
 end
 limiting.use(due)
-ordering.use(open, wanted, KEYS[9], tonumber(ARGV[15]), group, plain)
+ordering.use(open, wanted, KEYS[7], tonumber(ARGV[14]), group, plain)
 ordering.passed = prefix .. 'passed:' .. worker .. ':'
 
 -- These lists have an element for each claimed task, and the last two have two: its id, the task of the reply, the text
@@ -119,9 +117,9 @@ local function not_here(names)
   end
 end
 
-local pausing, pauses = call('EXISTS', KEYS[7]) == 1, {}
+local pausing, pauses = call('EXISTS', KEYS[5]) == 1, {}
 local function is_paused(name)
-  if pausing and pauses[name] == nil then pauses[name] = call('HEXISTS', KEYS[7], name) == 1 end
+  if pausing and pauses[name] == nil then pauses[name] = call('HEXISTS', KEYS[5], name) == 1 end
   return pausing and pauses[name]
 end
 
@@ -345,15 +343,10 @@ if fitting.plain then
 end
 
 local leaves_some = #ids + unwanted > 0 or kept.on -- other workers may want what this one leaves
-if leaves_some and plain and size > left_open then wake(KEYS[6], 1) end
+if leaves_some and plain and size > left_open then wake(wakes .. 'open', 1) end
 ordering.finish(leaves_some)
 
 remember(table.concat(ids, ' '))
-local heartbeat = score_of(#ids < wanted and try('ZREVRANGE', KEYS[4], 0, 0, 'WITHSCORES')[2] or '0') or 0
-if #ids < wanted and math.abs(now - heartbeat) >= ARGV[12] + 0 then -- no server moves tasks of `later`
-  local coming = try('ZRANGE', later, 0, 0, 'WITHSCORES')[2]
-  ordering.next_due = math.min(ordering.next_due, coming and number(coming) or INF)
-end
 local next_due = #ids < wanted and ordering.next_due or INF
 return answer({
   [2] = next_due < INF and text(next_due) or '', [3] = in_the_way, [4] = chosen,
