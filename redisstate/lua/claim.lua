@@ -123,7 +123,7 @@ local function is_paused(name)
   return pausing and pauses[name]
 end
 
-local trials = {} -- the reasons and the ids of tasks that have returned to try a held source: each may start once
+local met = {} -- the ids of tasks of this claim that may have returned, by the keys of the sets `returned`
 
 -- Returns why a task must not start here: '' if it stays for other workers, the reason for which it is held, or nil.
 local function obstacle(id, not_on, group_of_task, program, source)
@@ -133,7 +133,7 @@ local function obstacle(id, not_on, group_of_task, program, source)
   local reason = 'source=' .. sources.name_of(program, source)
   if not is_paused(reason) then return nil end
   if type(try('ZSCORE', returned .. reason, id)) ~= 'string' then return reason end
-  put(trials, reason, id)
+  table.insert(into(met, returned .. reason), id) -- it has returned to try the source, once
 end
 
 -- Returns whether the worker may run a task, as far as the script knows before it reads all of the task.
@@ -199,6 +199,7 @@ local function may_start(key, member, id)
   local use = uses[key] or { first = try('ZRANGE', held .. ':limit=' .. key, 0, 0)[1], ids = {}, waiting = {} }
   if not uses[key] then use.room, use.count, use.per = limiting.room(key) end
   uses[key] = use
+  if use.first then table.insert(into(met, returned .. 'limit=' .. key), id) end
   local starts = #use.ids < use.room and not (use.first and member > use.first)
   table.insert(starts and use.ids or use.waiting, id)
   return starts
@@ -292,7 +293,7 @@ for _, c in ipairs(changes) do
   end
 end
 bulk('ZADD', due, odd)
-for i = 1, #trials, 2 do try('ZREM', returned .. trials[i], trials[i + 1]) end
+for key, of in pairs(met) do bulk('ZREM', key, of, try) end
 local line = now_text .. ' ' .. worker .. ': running'
 local write = {
   '', 'state', 'running', 'lease_until', lease_text, 'lease', lease, 'deadline', '', 'log', '',
@@ -328,9 +329,6 @@ for key, use in pairs(uses) do
     try('EXPIRE', set, math.ceil(use.per) + 60)
     -- If the server has checked the key before these starts, it does not know when the next task may start.
     if use.first then try('ZADD', held, 'XX', 'LT', text(now + use.per), 'limit=' .. key) end
-  end
-  for _, of in pairs(use.first and { use.ids, use.waiting } or {}) do
-    bulk('ZREM', returned .. 'limit=' .. key, of, try)
   end
   -- With room left, a task waits only because waiting ones come before it.
   if use.waiting[1] and #use.ids < use.room then check_held(prefix, 'limit=' .. key) end
