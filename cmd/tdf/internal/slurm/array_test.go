@@ -27,13 +27,18 @@ func TestNoPartOfAnArrayStarts(t *testing.T) {
 		base := expect.Result(j.properties(m, expect.Result(j.pack(nil)).Value(t), &dependencies{})).Value(t)
 		base.Source = "https://example.org/run.sh" // which needs no stored program
 		_, err := j.openArray(t.Context(), interrupted, m, base)
-		expect.Fails(t, err, "no element of the array has started, and those that were submitted are cancelled")
+		expect.FailsWith(t, end(interrupted, a, "sbatch", err), context.Canceled)
+		expect.Contains(t, problems.String(), "cancelling what was submitted, which may take minutes; a second signal ends this")
+		expect.Contains(t, problems.String(), "no element of the array has started, and those that were submitted are cancelled")
 		expect.Equal(t, expect.Result(m.Counts(t.Context())).Value(t).Unfinished(), int64(0))
 		expect.Len(t, expect.Result(m.Pauses().All(t.Context())).Value(t), 0, "pauses")
 
 		base.Group += "-2"
-		expect.NoError(t, m.Pauses().Begin(t.Context(), tdf.Pausable{Group: base.Group}))
-		expect.Result(cli.OpenAs(t.Context(), m.Open, base)).OK(t)
+		a.Force = interrupted // by a second signal
+		_, err = j.openArray(t.Context(), interrupted, m, base)
+		expect.FailsWith(t, end(interrupted, a, "sbatch", err), context.Canceled)
+		expect.Contains(t, problems.String(), "a part of the array may remain, and none of it starts: "+
+			"squeue --name=parts shows its ID, and scancel ID removes it")
 		expect.NoError(t, squeue(t.Context(), a, []string{"-ho", "%i %r"}))
 		expect.Equal(t, out.String(), "2_[1] JobHeldAdmin\n")
 		expect.NoError(t, scancel(t.Context(), a, []string{"2"}))

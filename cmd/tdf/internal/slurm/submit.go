@@ -217,18 +217,23 @@ func (j *job) openElements(ctx context.Context, m *cli.Client, base task.Propert
 	return err
 }
 
-// undo cancels the tasks of an array that is not complete.
+// undo cancels the tasks of an array that is not complete. It prints what it does, because a signal that ends sbatch
+// ends it without an error message.
 func (j *job) undo(m *cli.Client, group string, cause error) error {
 	ctx := j.a.Unhurried()
+	j.a.Say("sbatch: the array is not complete: cancelling what was submitted, which may take minutes; " +
+		"a second signal ends this")
 	_, err := m.CancelOpen(ctx, group)
 	if err == nil {
 		err = m.Pauses().End(ctx, task.Pausable{Group: group})
 	}
 	if err != nil {
-		return fmt.Errorf("%w; a part of the array may remain, and none of it starts: squeue --name=%s shows it",
-			errors.Join(cause, err), cli.ShellWord(j.name))
+		j.a.Say("sbatch: a part of the array may remain, and none of it starts: "+
+			"squeue --name=%s shows its ID, and scancel ID removes it", cli.ShellWord(j.name))
+	} else {
+		j.a.Say("sbatch: no element of the array has started, and those that were submitted are cancelled")
 	}
-	return fmt.Errorf("%w; no element of the array has started, and those that were submitted are cancelled", cause)
+	return errors.Join(cause, err)
 }
 
 // limitTasks limits how many tasks of the job run at once: for --array=…%N, and for the dependency singleton.
