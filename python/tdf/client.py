@@ -19,7 +19,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Callable, Dict, Iterable, Iterator, List, Mapping, Optional, Tuple, TypeVar, Union
 
 from .blobs import Blobs
-from .errors import APIError, TDFError, Unreachable
+from .errors import APIError, TDFError, Unreachable, check_number
 from .token import NoToken, Token, of_tdf_up
 
 if TYPE_CHECKING:
@@ -128,6 +128,8 @@ class Client:
             raise TDFError(f"connect to {self.url!r}: no address of an API; want one such as https://tdf.example.org:7379")
         if at.scheme == "http" and not is_this_machine(at.hostname) and not insecure:
             raise TDFError(f"connect to {self.url}: the token would cross the network in clear; use https, or insecure=True")
+        check_number(f"connect to {self.url}", "timeout", timeout, 0.001, threading.TIMEOUT_MAX)
+        check_number(f"connect to {self.url}", "patience", patience, 0, math.inf)
         self.timeout, self.patience = timeout, patience
         if token is None:
             token = os.environ.get("TDF_TOKEN") or of_tdf_up(at.netloc)

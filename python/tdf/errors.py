@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numbers
 import pickle
 from typing import Any, Mapping, Optional
 
@@ -12,6 +13,12 @@ class TDFError(Exception):
 
 class Unreachable(TDFError, ConnectionError):
     """The API did not answer, or broke off its answer."""
+
+
+def check_number(action: str, name: str, value: Any, least: float, most: float, more: str = "") -> None:
+    """Raises an error for a value that is not in the range: NaN is in none, and True is no number. None stands for what is not given."""
+    if value is not None and (isinstance(value, bool) or not isinstance(value, numbers.Real) or not least <= value <= most):  # type: ignore[operator]
+        raise TDFError(f"{action}: {name} is {value!r}; want a number from {least} to {most}{more}")
 
 
 REMEDIES = {

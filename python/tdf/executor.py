@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any, Callable, Deque, Dict, Iterable, Iterator
 from .blobs import Lost, Put
 from .calls import PROGRAM, PYTHON, Exceptions, Setup, name_of, unpack
 from .client import MOST_BYTES, Client, Row
-from .errors import APIError, CallError, TaskError, TDFError
+from .errors import APIError, CallError, TaskError, TDFError, check_number
 from .labels import label
 from .modules import refuse_while_loading
 
@@ -45,6 +45,9 @@ AT_ONCE = 250  # tasks that one call opens or archives
 MOST_NAME = 500  # characters of the name of a function: a task has at most 4 KiB of metadata
 LOOK_AGAIN = 5.0  # seconds without a result after which the executor looks whether others have cancelled tasks, or no worker runs
 
+MOST_SECONDS = 10**9  # of a timeout: 31 years
+
+RESOURCE = re.compile(r"[a-z][a-z0-9._/-]*")
 MEMORY = re.compile(r"\d+(\.\d+)?[KMGT]?")
 
 NO_WORKER = ("no_worker", "unserved", "no_handler")  # codes of reasons (docs/operations.md)
@@ -54,6 +57,15 @@ NO_WORKER = ("no_worker", "unserved", "no_handler")  # codes of reasons (docs/op
 KEPT = {"keep_archived": 60, "keep_finished": 7 * 86400}
 
 Call = Tuple[Callable[..., Any], Tuple[Any, ...], Dict[str, Any]]
+
+
+def check_properties(action: str, properties: Mapping[str, Any]) -> None:
+    """Refuses numbers that no task has. NaN would be null in JSON, which stands for the default."""
+    for name, value in properties.items():
+        if name == "timeout" and not isinstance(value, str):
+            check_number(action, name, value, 0, MOST_SECONDS, "; leave it out for no limit")
+        elif isinstance(value, numbers.Real) and not isinstance(value, bool):
+            check_number(action, name, value, -1e18, 1e18)
 
 
 def with_request(action: str, properties: Mapping[str, Any]) -> Row:
@@ -72,10 +84,12 @@ def with_request(action: str, properties: Mapping[str, Any]) -> Row:
 
 
 def amount_of(action: str, name: str, amount: Any) -> str:
+    if not isinstance(name, str) or not RESOURCE.fullmatch(name):
+        raise TDFError(f"{action}: resources has the name {name!r}; want a small letter, and then small letters, digits and . _ / -")
     if name == "memory" and isinstance(amount, str) and MEMORY.fullmatch(amount):
         return amount
-    if isinstance(amount, bool) or not isinstance(amount, numbers.Real) or not 0 <= amount < 1e18:  # type: ignore[operator]
-        raise TDFError(f"{action}: {name} is {amount!r}; want a number from 0 to 1e18" + (', or a text such as "4G"' if name == "memory" else ""))
+    if isinstance(amount, bool) or amount != 0:
+        check_number(action, name, amount, 0.0001, 1e18, ", or 0" + (', or a text such as "4G"' if name == "memory" else ""))
     return f"{float(amount):.4f}".rstrip("0").rstrip(".") if name != "memory" else str(math.ceil(float(amount)))
 
 
@@ -149,6 +163,7 @@ class Executor(concurrent.futures.Executor):
     ) -> None:
         refuse_while_loading("make an Executor")
         properties = with_request("make an Executor", properties)
+        check_properties("make an Executor", properties)
         if retry_on is None:
             retry_on = Exception if properties.get("max_fails") else ()
         elif not properties.get("max_fails"):
@@ -199,6 +214,7 @@ class Executor(concurrent.futures.Executor):
         """
         if chunksize < 1:
             raise ValueError(f"map: chunksize is {chunksize}; want at least 1")
+        check_number("map", "timeout", timeout, 0, threading.TIMEOUT_MAX)
         end = None if timeout is None else time.monotonic() + timeout
         rows = zip(*iterables)
         chunks = iter(lambda: list(itertools.islice(rows, chunksize)), [])

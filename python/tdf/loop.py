@@ -21,7 +21,7 @@ from typing import Any, Callable, Deque, Dict, Iterable, List, Optional, Tuple, 
 
 from .client import Client, Row
 from .cores import machine
-from .errors import APIError, TDFError
+from .errors import APIError, TDFError, check_number
 
 log = logging.getLogger("tdf")
 
@@ -152,8 +152,7 @@ class Worker:
         queues: Iterable[str] = (), tags: Iterable[str] = (), lease: float = 60.0, grace: float = 2.0, resources: str = ""
     ) -> None:
         for what, amount, least, most in (("slots", slots, 1, 100_000), ("lease", lease, 1, 300), ("grace", grace, 0, math.inf)):
-            if not least <= amount <= most:  # NaN is neither
-                raise TDFError(f"make a worker: {what} is {amount!r}; want a number from {least} to {most}")
+            check_number("make a worker", what, amount, least, most)
         host = socket.gethostname().split(".")[0]
         self.name, self.slots, self.lease = name or f"{host}-{os.getpid()}", slots, lease
         self.client = copy.copy(client or Client())

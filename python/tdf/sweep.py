@@ -8,6 +8,7 @@ import importlib
 import inspect
 import io
 import itertools
+import math
 import time
 import urllib.parse
 import uuid
@@ -18,8 +19,8 @@ from .bar import Bar
 from .blobs import Put
 from .calls import PROGRAM, Exceptions, Setup, header_of, name_of
 from .client import JSON_LINES, Client, Row, batches, compact
-from .errors import TaskError, TDFError
-from .executor import result_of, with_request
+from .errors import TaskError, TDFError, check_number
+from .executor import check_properties, result_of, with_request
 from .fields import PICKLE
 from .labels import short
 
@@ -115,6 +116,7 @@ def open_sweep(
         properties = {"fail_on": "exit", **properties, "input": call, "input_encoding": "base64", "generations": 0}
         if blobs:
             properties["blobs"] = blobs
+    check_properties("open sweep", properties)
     task = compact({"program": program or PROGRAM, "campaign": name, **properties})
     opened = Campaign(client, name)
     parts = 0
@@ -206,6 +208,7 @@ class Campaign:
 
     def polls(self, timeout: Optional[float], progress: Optional[bool], check: bool) -> Iterator[Tuple[float, Dict[str, int]]]:
         """Yields the numbers of tasks in each state until all tasks are finished, and for how long to pause after each."""
+        check_number(f"wait for campaign {self.name}", "timeout", timeout, 0, math.inf)
         end = None if timeout is None else time.monotonic() + timeout
         bar, pause, before = Bar(self.name, progress), SHORTEST_PAUSE, -1
         try:

@@ -1,5 +1,6 @@
 import copy
 import math
+import re
 
 import pytest
 
@@ -76,13 +77,25 @@ def test_more_than_any_worker_has(served, workers, monkeypatch, caplog):
     [
         ({"cores": -1}, "cores is -1; want a number"),
         ({"cores": math.nan}, "cores is nan; want a number"),
-        ({"cores": 10**400}, "want a number from 0 to 1e18"),
+        ({"cores": 10**400}, "want a number from 0.0001 to 1e.18, or 0"),
+        ({"cores": 1e-9}, "cores is 1e-09; want a number from 0.0001 to 1e.18, or 0"),
+        ({"gpus": False}, "gpus is False; want a number"),
         ({"cores": "2"}, "cores is '2'; want a number"),
         ({"gpus": True}, "gpus is True; want a number"),
         ({"gpus": math.inf}, "gpus is inf; want a number"),
-        ({"memory": "4 GB"}, 'memory is \'4 GB\'; want a number from 0 to 1e18, or a text such as "4G"'),
+        ({"memory": "4 GB"}, 'memory is \'4 GB\'; want a number from 0.0001 to 1e.18, or 0, or a text such as "4G"'),
         ({"memory": "-1"}, "memory is '-1'"),
         ({"resources": {"licence": [1]}}, "licence is .1.; want a number"),
+        ({"resources": {"x=1 gpus": 4}}, "resources has the name 'x=1 gpus'; want a small letter, and then"),
+        ({"resources": {1: 4}}, "resources has the name 1; want"),
+        ({"resources": {"": 4}}, "resources has the name ''; want"),
+        ({"resources": {"Gpus": 4}}, "resources has the name 'Gpus'; want"),
+        ({"timeout": math.nan}, "timeout is nan; want a number from 0 to 1000000000"),
+        ({"timeout": math.inf}, "timeout is inf; want a number"),
+        ({"timeout": -1}, "timeout is -1; want a number"),
+        ({"timeout": True}, "timeout is True; want a number"),
+        ({"timeout": [1]}, "timeout is .1.; want a number"),
+        ({"backoff": math.nan}, "backoff is nan; want a number"),
         ({"resources": "gpus=1", "cores": 2}, "want either resources='gpus=1', or cores"),
         ({"tags": ["gpu"]}, "workers for functions offer no tags"),
     ],
@@ -94,7 +107,21 @@ def test_what_cannot_be_asked_for(served, options, problem):
         served.client().sweep([{}], function=dict, **options)
 
 
-@pytest.mark.parametrize("options", [{"resources": "cpus=x"}, {"resources": {"a b": 1}}, {"resources": 5}, {"cores": 1e17}, {"resources": {"concurrency": 1}}])
+@pytest.mark.parametrize("timeout", [math.nan, -1, True, [5]])
+@pytest.mark.parametrize("call", [
+    lambda served, timeout: tdf.Client(served.url, "t", timeout=timeout),
+    lambda served, timeout: executor(served).map(work.square, [], timeout=timeout),
+    lambda served, timeout: served.client().campaign("times").wait(timeout),
+    lambda served, timeout: served.client().sweep([{}], program="p", timeout=timeout),
+])
+def test_for_how_long_nothing_can_wait(served, call, timeout):
+    with pytest.raises(tdf.TDFError, match=f"timeout is {re.escape(repr(timeout))}; want a number from 0"):
+        call(served, timeout)
+    with pytest.raises(tdf.TDFError, match="patience is nan; want a number from 0"):
+        tdf.Client(served.url, "t", patience=math.nan)
+
+
+@pytest.mark.parametrize("options", [{"resources": "cpus=x"}, {"resources": 5}, {"cores": 1e17}, {"resources": {"concurrency": 1}}])
 def test_what_the_api_refuses(served, options):
     with executor(served, **options) as e, pytest.raises(tdf.APIError, match="resources"):
         e.submit(work.square, 2)
