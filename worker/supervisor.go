@@ -98,7 +98,8 @@ func (s *supervisor) startLoops(once bool) {
 
 func newSupervisor(w *Worker) *supervisor {
 	return &supervisor{
-		Worker: w, spool: record.Spool{Dir: w.rounds(), Before: w.lockRounds}, held: map[*execution]bool{}, reportingLive: make(chan struct{}, 1),
+		Worker: w, spool: record.Spool{Dir: w.rounds(), Before: w.lockRounds},
+		held: map[*execution]bool{}, reportingLive: make(chan struct{}, 1),
 		tasks: make(chan *execution, mostInStock), ended: make(chan *execution, mostInStock),
 		stock: stock{short: shortRun, most: prefetchedFor, began: map[int]time.Time{}},
 		freed: make(signal, 1), claimed: make(signal, 1), noClaims: make(chan struct{}),

@@ -17,8 +17,8 @@ func maxRSS(ru *syscall.Rusage) int64 { return ru.Maxrss * 1024 }
 func peakMargin(own int64) int64 { return 1<<20 + own/8 }
 
 // ownPeak returns the peak memory of this process, in bytes. Linux also counts this peak for each process that this
-// process starts, because execve keeps the peak of the old process image. The answer of getrusage also counts the program
-// that started this process. If the peak is unknown, ownPeak returns the largest int64.
+// process starts, because execve keeps the peak of the old process image. For the same reason, the answer of getrusage
+// counts the program that started this process. If the peak is unknown, ownPeak returns the largest int64.
 func ownPeak() int64 {
 	text, _ := os.ReadFile("/proc/self/status")
 	_, rest, _ := strings.Cut(string(text), "\nVmHWM:")

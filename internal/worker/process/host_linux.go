@@ -38,8 +38,8 @@ type Host struct {
 }
 
 // New finds out which isolation this machine allows, and prepares it. It makes this process non-dumpable for good, so
-// that programs of the same user cannot read its environment and memory. If this machine does not allow what Config asks
-// for, the error is a *[ConfigError].
+// that programs of the same user cannot read its environment and memory. The error is a *[ConfigError] if this machine
+// does not allow what Config asks for.
 func New(cfg Config) (*Host, error) { return newHost(cfg, true) }
 
 func newHost(cfg Config, withCgroups bool) (*Host, error) {

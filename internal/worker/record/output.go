@@ -65,8 +65,8 @@ func (o *output) toFile() error {
 	return nil
 }
 
-// create makes the file. Programs append to it, as with >> in a shell. A file of that name is of an earlier execution of
-// the round, whose program may still write to it.
+// create makes the file. Programs append to it, as with >> in a shell. A file of that name is of an earlier execution
+// of the round, whose program may still write to it.
 func (o *output) create() (*os.File, error) {
 	path := filepath.Join(o.spool.Dir, o.of.name(o.stream))
 	for tries := 0; ; tries++ {

@@ -9,8 +9,8 @@ import (
 	"unicode/utf8"
 )
 
-// Result returns the content of result.json: one JSON value in UTF-8, unchanged except for masked secrets. It returns ""
-// if the file does not exist. An error makes the round fail. It says which part of the file is invalid.
+// Result returns the content of result.json: one JSON value in UTF-8, unchanged except for masked secrets. It returns
+// "" if the file does not exist. An error makes the round fail. It says which part of the file is invalid.
 func (d *Dir) Result() (text string, err error) {
 	b, err := d.readFile(ResultFile, d.limits.Result)
 	if err == nil && b != nil {
