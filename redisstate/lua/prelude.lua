@@ -1,6 +1,6 @@
--- prelude: code that the scripts share, and that fast paths need, too. Go puts it before the source of most scripts, and
--- common.lua behind it. Each call of a script creates all of its functions, so a fast path comes before the others. If a
--- script uses call slots, its KEYS[1] is a hash that holds the last call of each of this client's call slots.
+-- prelude: code that the scripts share, and that fast paths need, too. Go puts it before the source of most scripts,
+-- and common.lua behind it. Each call of a script creates all of its functions, so a fast path comes before the others.
+-- If a script uses call slots, its KEYS[1] is a hash that holds the last call of each of this client's call slots.
 
 local ARGV, KEYS, call, try, unpack = ARGV, KEYS, redis.call, redis.pcall, unpack -- access to locals is faster
 

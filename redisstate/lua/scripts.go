@@ -22,7 +22,9 @@ var (
 		Name: "claim", Full: waits, Moves: true, Unconfirmed: true,
 		After: "prelude common sources values indexes places limiting fitting kept ordering",
 	})
-	Renew = declare(Script{Name: "renew", After: "prelude common sources values", Full: Runs, Moves: true, Unconfirmed: true})
+	Renew = declare(Script{
+		Name: "renew", After: "prelude common sources values", Full: Runs, Moves: true, Unconfirmed: true,
+	})
 	Move  = declare(Script{
 		Name: "move", Full: Runs, Moves: true,
 		After: "prelude common indexes sources limiting plain values places endings moving",
