@@ -167,7 +167,7 @@ class Setup:
         call = in_blob(data, put) or data
         setup = in_blob(self.data, put) or self.data
         script = not cloudpickle and any(b"__main__" in pickled for pickled in (data, self.data))
-        modules = self.modules.store(script, put)
+        modules = self.modules.store(script, (data, self.data), put)
         text = compressed(pickle.dumps((self.key, setup, self.most, call, names, modules), protocol=5), header)
         check_size(text, what, MOST_CALL, "write large arguments to a file that workers can read, and pass its name")
         return text, list(dict.fromkeys(names + [name for name in (setup, call, modules) if isinstance(name, str)]))

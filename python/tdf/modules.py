@@ -7,18 +7,20 @@ import contextlib
 import importlib.util
 import io
 import os
+import re
 import sys
 import threading
 import time
 import types
 import zipfile
-from typing import Any, Dict, Iterable, Iterator, List, Optional, Set, Tuple, Union
+from typing import Any, Dict, Iterable, Iterator, List, Optional, Sequence, Set, Tuple, Union
 
 from .blobs import MEMORY, Put
 from .errors import CallError, TDFError
 from .sources import INSTALLED, LIBRARY, Mark, file_of, mark
 
 SCRIPT = "__mp_main__"  # what multiprocessing calls the script in its processes, so both sides know its classes by this name
+TEST = re.compile(r"tests?|conftest|test_.*|.*_test")  # what pytest loads before it runs the first test
 
 
 def project() -> str:
@@ -40,6 +42,8 @@ class Modules:
     def __init__(self, named: Iterable[Union[str, types.ModuleType]] = ()) -> None:
         self.named = [name.__name__ if isinstance(name, types.ModuleType) else name for name in ([named] if isinstance(named, str) else named)]
         self.project = project()
+        self._called: Set[str] = set()  # the tests that calls have named
+        self._left_out: Set[str] = set()  # the other tests that are loaded
         self._files: Dict[str, str] = {}  # by their names in the archive
         self._marks: Dict[str, Optional[Mark]] = {}
         self._imports: Dict[Tuple[str, Optional[Mark]], List[str]] = {}
@@ -50,14 +54,14 @@ class Modules:
             if not isinstance(name, str) or not list(files_of(name, "")):
                 raise TDFError(f"travel with modules: {name!r} is no module or package with sources; want names, such as modules=['helpers']")
 
-    def store(self, with_script: bool, put: Optional[Put]) -> Optional[str]:
+    def store(self, with_script: bool, pickles: Sequence[bytes], put: Optional[Put]) -> Optional[str]:
         """Stores an archive of the modules as they are now, and returns the name of its blob. It returns None if there are no
-        modules, or the API keeps no blobs.
+        modules, or the API keeps no blobs. pickles are those of the call.
         """
         with self._lock:
-            if len(sys.modules) != self._loaded or any(mark(file) != noted for file, noted in self._marks.items()):
+            if len(sys.modules) != self._loaded or named(self._left_out, pickles) or any(mark(file) != noted for file, noted in self._marks.items()):
                 self._loaded, before = len(sys.modules), self._marks
-                self._files = self._find()
+                self._files = self._find(pickles)
                 self._marks = {file: mark(file) for file in [*self._files.values(), file_of(sys.modules["__main__"])]}
                 if self._marks != before:
                     self._stored.clear()
@@ -80,14 +84,17 @@ class Modules:
                     archive.writestr(zipfile.ZipInfo(name), source.read(), zipfile.ZIP_DEFLATED)  # the same content is the same archive
         return data.getvalue() if files else b""
 
-    def _find(self) -> Dict[str, str]:
-        """Returns the files by their names in the archive."""
+    def _find(self, pickles: Sequence[bytes]) -> Dict[str, str]:
+        """Returns the files by their names in the archive. A test is there if one of them imports it, or if a call has named it."""
         found: Dict[str, str] = {}
         seen: Set[str] = set()
         files = [(name.partition(".")[0], file_of(module)) for name, module in list(sys.modules.items())]
-        loaded = [name for name, file in files if file.startswith(self.project) and not is_installed(file)]
+        loaded = {name for name, file in files if file.startswith(self.project) and not is_installed(file)}
+        tests = set(filter(TEST.fullmatch, loaded))
+        self._called |= named(tests, pickles)
+        self._left_out = tests - self._called
         main = file_of(sys.modules["__main__"])
-        waiting = [*loaded, *self.named, *(self._imported(main) if main.startswith(self.project) else ())]
+        waiting = [*(loaded - self._left_out), *self.named, *(self._imported(main) if main.startswith(self.project) else ())]
         while waiting:
             name = waiting.pop()
             if name in seen or name in ("__main__", SCRIPT, "tdf"):
@@ -103,6 +110,10 @@ class Modules:
         if key not in self._imports:
             self._imports[key] = imports(file)
         return self._imports[key]
+
+
+def named(modules: Set[str], pickles: Sequence[bytes]) -> Set[str]:
+    return {name for name in modules if any(name.encode() in pickled for pickled in pickles)}
 
 
 def files_of(name: str, below: str) -> Iterator[Tuple[str, str]]:

@@ -102,6 +102,20 @@ def test_a_script_without_a_guard(project):
     assert 'put what the script does below `if __name__ == "__main__":`, or install cloudpickle' in error
 
 
+def test_only_the_tests_that_a_call_names_travel(project):
+    """pytest loads all tests and conftest.py before the first one runs."""
+    assert project(BEGIN + """
+    import importlib
+    app, conftest, test_a, test_b, tests = map(importlib.import_module, ("app", "conftest", "test_a", "test_b", "tests.b_test"))
+
+    with tdf.Executor(tdf.Client(), queue="calls") as e:
+        for f in app.f, test_a.f, app.f, tests.f:
+            print(e.submit(f).result(), *sorted(e._setup.modules._files))
+    """, {"tests/__init__": "", "tests/b_test": "def f():\n    return 3\n"}, app="def f():\n    return 1\n", conftest="", test_a="import test_c\ndef f():\n    return 2\n", test_b="", test_c="") == [
+        "1 app.py", "2 app.py test_a.py test_c.py", "1 app.py test_a.py test_c.py", "3 app.py test_a.py test_c.py tests/__init__.py tests/b_test.py",
+    ]
+
+
 def test_a_large_module(project):
     assert project(BEGIN + """
     with open("project/large.py", "w") as file:
