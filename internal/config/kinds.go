@@ -241,7 +241,8 @@ func resources(at func(*settings) *divided[*class.ResourceOffer]) kind {
 		"or amounts for each namespace, such as a:cpus=4 b:cpus=4", parse, at)
 }
 
-const maxSlots = 1000
+// MaxSlots is the largest number of slots of a worker. No machine needs more, and each costs memory and open files.
+const MaxSlots = 1000
 
 // slots returns the kind of a number of slots. The value auto means one slot per core, and is stored as 0.
 func slots(at func(*settings) *divided[int]) kind {
@@ -250,10 +251,10 @@ func slots(at func(*settings) *divided[int]) kind {
 			return 0, true
 		}
 		n, err := strconv.Atoi(s)
-		return n, err == nil && 1 <= n && n <= maxSlots
+		return n, err == nil && 1 <= n && n <= MaxSlots
 	}
 	return inParts(fmt.Sprintf("a whole number from 1 to %d, auto, or a number for each namespace, such as a:4,b:4",
-		maxSlots), parse, at)
+		MaxSlots), parse, at)
 }
 
 func oneOf[T ~string](at func(*settings) *T, allowed ...string) kind {

@@ -26,6 +26,7 @@ from .errors import APIError, TDFError, check_number
 log = logging.getLogger("tdf")
 
 MOST_WAIT = 20.0  # seconds for which a claim waits
+MOST_SLOTS = 1000  # as [worker] concurrency: each is a thread, and for functions a process
 MOST_CLAIMS = 100  # of a call
 SHORT_RUN, PREFETCHED, REPORTED_AFTER, LAST_RUNS = 0.02, 0.05, 0.025, 16  # as in worker/prefetch.go
 MOST_JOINT = 64 << 10  # characters of a report that travels with a claim and other reports
@@ -151,8 +152,10 @@ class Worker:
         self, name: Optional[str] = None, client: Optional[Client] = None, *, slots: int = 1,
         queues: Iterable[str] = (), tags: Iterable[str] = (), lease: float = 60.0, grace: float = 2.0, resources: str = ""
     ) -> None:
-        for what, amount, least, most in (("slots", slots, 1, 100_000), ("lease", lease, 1, 300), ("grace", grace, 0, math.inf)):
-            check_number("make a worker", what, amount, least, most)
+        for what, amount, least, most in (("slots", slots, 1, MOST_SLOTS), ("lease", lease, 1, 300), ("grace", grace, 0, math.inf)):
+            check_number("make a worker", what, amount, least, most, "; start several workers if you need more" if what == "slots" else "")
+        if name == "":  # of an unset variable
+            raise TDFError("make a worker: its name is empty; give one, or leave it out for the host and the process")
         host = socket.gethostname().split(".")[0]
         self.name, self.slots, self.lease = name or f"{host}-{os.getpid()}", slots, lease
         self.client = copy.copy(client or Client())

@@ -585,9 +585,13 @@ def test_refused_workers(workers):
     assert refused.returncode == 1
     assert refused.stderr.startswith("tdf.worker: register worker ")
     assert "unauthorized" in refused.stderr
-    for options in ({"slots": 0}, {"slots": -1}, {"lease": 0}, {"lease": 301}, {"lease": math.nan}, {"grace": -1}, {"grace": math.nan}):
+    for options in ({"slots": 0}, {"slots": -1}, {"slots": 1001}, {"slots": True}, {"lease": 0}, {"lease": 301}, {"lease": math.nan}, {"grace": -1}, {"grace": math.nan}):
         with pytest.raises(tdf.TDFError, match=f"make a worker: {[*options][0]} is .*; want a number from"):
             tdf.Worker(**options)
+    with pytest.raises(tdf.TDFError, match="slots is 100000; want a number from 1 to 1000; start several workers if you need more"):
+        tdf.Worker(slots=100_000)
+    with pytest.raises(tdf.TDFError, match="make a worker: its name is empty; give one, or leave it out"):
+        tdf.Worker("")
 
 
 def test_functions_do_not_see_the_token(executor, workers):

@@ -92,8 +92,9 @@ func (o *options) scale(ctx context.Context, a *cli.App) error {
 		return cli.Usagef("missing flag --worker-config: want the configuration file of the workers")
 	case o.most < 1:
 		return cli.Usagef("invalid value %d for --max: want a number from 1 up", o.most)
-	case o.slots < 0:
-		return cli.Usagef("invalid value %d for --slots: want a number from 1 up", o.slots)
+	case o.slots < 0 || o.slots > config.MaxSlots:
+		return cli.Usagef("invalid value %d for --slots: want a number from 1 to %d, as [worker] concurrency", o.slots,
+			config.MaxSlots)
 	case o.interval < time.Second:
 		return cli.Usagef("invalid value %v for --interval: want at least 1s", o.interval)
 	}
