@@ -145,15 +145,21 @@ func settleAll(t *testing.T, s *redisstate.Store) {
 	}
 }
 
-// Of the tasks of a worker that is gone, those count as lost that it has not prefetched. A prefetched task is never
-// prefetched again, so that the next loss counts.
+// Of the tasks of a worker that is gone, those count as lost that it has not prefetched, that it has reported to run,
+// and that must not run after a loss. Another prefetched task is never prefetched again, so that the next loss counts.
 func TestTasksOfAWorkerThatIsGone(t *testing.T) {
 	s := newStore(t)
-	openMany(t, s, 7, asIs)
+	openMany(t, s, 7, func(i int, d *task.Properties) {
+		if i == 3 {
+			d.MaxLosses = 0
+		}
+	})
 	c := prefetch(t, s, 1, 3)
 	expect.MustEqual(t, inputs(c), "0 1 2 3")
+	runs := redisstate.LeaseRenewal{ID: c[2].Task.ID, Claim: c[2].ID, Report: redisstate.LiveReport{Runs: true}}
+	expect.Result(s.Renew(t.Context(), 60, runs)).OK(t)
 	lapse(t, s, c)
-	for i, want := range []string{"open 1 1", "open 0 0", "open 0 0", "open 0 0"} {
+	for i, want := range []string{"open 1 1", "open 0 0", "open 1 1", "failed 0 1"} {
 		got := read(t, s, c[i].Task.ID)
 		expect.Equal(t, fmt.Sprintf("%s %d %d", got.State, got.Round, got.Losses), want, i)
 	}

@@ -39,6 +39,7 @@ type LeaseRenewal struct {
 type LiveReport struct {
 	Tail       *task.Tail   // the last output of the program
 	Silent     task.Seconds // time since the program's last output; ignored if Tail is nil
+	Runs       bool         // the program of a prefetched task runs, so the task no longer counts as prefetched
 	Progress   *string      // a number from 0 to 1, a space, and a text
 	Checkpoint *string
 
@@ -201,6 +202,9 @@ func (r *LiveReport) fields(round int) []task.Field {
 			fields = append(fields, task.Field{Name: f.name, Value: *f.value})
 		}
 	}
+	if r.Runs {
+		fields = append(fields, task.Field{Name: task.RoundField(round, task.RoundPrefetched)})
+	}
 	return fields
 }
 
@@ -208,9 +212,7 @@ const readRunning = "read the running tasks"
 
 // GiveUp ends the leases of a worker that is gone, so that the server settles its tasks as lost. It returns the number
 // of these tasks. Another worker took the name at the time before. GiveUp ends only older claims. Later claims belong
-// to that worker, or to a later owner of the name. The server gives back the tasks that the worker had not started
-// ([rules.Unclaim]). The new owner of the name may claim tasks only after GiveUp: its slots replace what Redis
-// knows about the started tasks.
+// to that worker, or to a later owner of the name. The server unclaims the tasks that the worker had only prefetched.
 func (s *Store) GiveUp(ctx context.Context, name string, before task.Time) (int, error) {
 	running := s.Keys.List(task.Running)
 	given := map[int64]bool{}

@@ -78,6 +78,7 @@ func (e *execution) renewalWithReport(final bool) renewal {
 		return r
 	}
 	r.sent.Report, r.accepted, r.more = e.liveReport(e.roundIO, final)
+	r.sent.Report.Runs = e.isPrefetched() && !final
 	e.reportedLive = e.reportedLive || r.sent.Report.Tail != nil
 	return r
 }

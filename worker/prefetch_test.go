@@ -100,6 +100,32 @@ func TestShortRunsShareCalls(t *testing.T) {
 	expect.Compare(t, store.largest.Load(), ">=", int64(20))
 }
 
+// A worker reports that the program of a prefetched task runs, so that its loss counts.
+func TestPrefetchedTaskThatRuns(t *testing.T) {
+	w := newWorld(t)
+	w.openMany(10)
+	runs, end := make(chan struct{}), make(chan struct{})
+	s, stop := w.prefetching(w.running(func(context.Context, *Round) (Ended, error) {
+		close(runs)
+		<-end
+		return Ended{}, nil
+	}))
+	a := call{received: time.Now()}
+	a.tasks = expect.Result(s.broker.Exchange(t.Context(), t.Context(), &redisstate.ClaimParams{Prefetch: 1})).Value(t)
+	expect.MustLen(t, a.tasks.Claims, 1)
+	s.start(a)
+	s.freed.give()
+	<-runs
+	id := a.tasks.Claims[0].Task.ID
+	expect.True(t, w.task(id).Current().Prefetched)
+	expect.Result(s.reportRounds(t.Context(), s.executions(), false)).OK(t)
+	expect.True(t, !w.task(id).Current().Prefetched)
+	close(end)
+	eventually(t, "it is executed", func() bool { return w.task(id).State == tdf.Succeeded })
+	s.endClaims(errStopping)
+	stop()
+}
+
 // A worker gives back what it has prefetched when it drains or stops, when it cannot start a round, and when a run takes longer
 // than expected. Nothing is counted.
 func TestPrefetchedTasksAreGivenBack(t *testing.T) {

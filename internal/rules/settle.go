@@ -46,7 +46,7 @@ func settleRunning(t *task.Task, now task.Time) (Move, bool) {
 		m, err = expire(t)
 	case isTimedOut(t, now):
 		m, err = TimeOut(t)
-	case t.Current().Claim != "" && now >= t.LeaseUntil && t.Current().Prefetched && t.Current().Started == 0:
+	case t.Current().Claim != "" && now >= t.LeaseUntil && mayHaveWaited(t):
 		m, err = unclaim(t, "its worker "+t.Current().Worker+" is gone, and had only prefetched it")
 	case t.Current().Claim != "" && now >= t.LeaseUntil:
 		m, err = lose(t, task.Running)
@@ -54,6 +54,13 @@ func settleRunning(t *task.Task, now task.Time) (Move, bool) {
 		return Move{}, false
 	}
 	return m, err == nil
+}
+
+// mayHaveWaited reports whether the worker of a prefetched task had perhaps not started its program. A task that must
+// not run after a loss counts as started.
+func mayHaveWaited(t *task.Task) bool {
+	r := t.Current()
+	return r.Prefetched && r.Started == 0 && t.MaxLosses > 0
 }
 
 // isTimedOut reports whether the server times out the current round of a running task.
@@ -290,8 +297,8 @@ func Unclaim(t *task.Task, why string) (Move, error) {
 }
 
 // unclaim does the work of Unclaim for the task of a worker that is gone. The round keeps its property prefetched, so
-// that no worker prefetches the task again: if the program had started, and has ended the worker, the next such loss
-// counts.
+// that no worker prefetches the task again: if the program had just started, and has ended the worker, the next such
+// loss counts.
 func unclaim(t *task.Task, why string) (Move, error) {
 	m, err := move(t, VerbUnclaim, task.Open)
 	m.Note = "unclaimed: " + oneLine(why)
