@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/tdf-framework/tdf/internal/expect"
+	"github.com/tdf-framework/tdf/internal/rules"
 	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate"
 )
@@ -65,4 +66,32 @@ func TestOneTrialOfAHeldSource(t *testing.T) {
 	}
 	expect.Equal(t, claimAll(t, s, 3), ids[2:], "only the task that returned last may try")
 	mustBeSound(t, s)
+}
+
+// A task that returned to try a held source may still start after claims have only looked at it: because it did not fit,
+// or was not to be prefetched.
+func TestATrialThatDidNotStart(t *testing.T) {
+	t.Parallel()
+	clock, s := withHandClock(t)
+	big := asking(t, "cpus=8")
+	late := define("late")
+	late.Timeout = 100
+	for _, c := range []struct {
+		open task.Properties
+		look func(s *redisstate.Store) int
+	}{
+		{big, func(s *redisstate.Store) int { return len(keptWorker(t, s, "a", "cpus=2").Claims) }},
+		{late, func(s *redisstate.Store) int { return len(prefetch(t, s, 0, 9)) }},
+	} {
+		id := mustOpen(t, s, c.open)[0]
+		for _, worker := range []string{"v", "w"} {
+			expect.NoError(t, s.Limits.FailedToStart(t.Context(), worker, c.open.SourceName(), false, "p", "why"))
+		}
+		expect.Len(t, keptWorker(t, s, "a", "cpus=8").Claims, 0)
+		clock.pass(61)
+		expect.Equal(t, returnWaiting(t, s), 1)
+		expect.Equal(t, c.look(s), 0)
+		expect.Equal(t, claimedIDs(keptWorker(t, s, "b", "cpus=8")), []int64{id})
+		mustMove(t, s, id, rules.Cancel)
+	}
 }

@@ -125,7 +125,8 @@ end
 
 local met = {} -- the ids of tasks of this claim that may have returned, by the keys of the sets `returned`
 
--- Returns why a task must not start here: '' if it stays for other workers, the reason for which it is held, or nil.
+-- Returns why a task must not start here: '' if it stays for other workers, the reason for which it is held, or nil. If
+-- the task tries a held source, the second result is this reason.
 local function obstacle(id, not_on, group_of_task, program, source)
   if not_on and not_here(not_on) then return '' end
   if not pausing then return nil end
@@ -133,7 +134,7 @@ local function obstacle(id, not_on, group_of_task, program, source)
   local reason = 'source=' .. sources.name_of(program, source)
   if not is_paused(reason) then return nil end
   if type(try('ZSCORE', returned .. reason, id)) ~= 'string' then return reason end
-  table.insert(into(met, returned .. reason), id) -- it has returned to try the source, once
+  return nil, reason
 end
 
 -- Returns whether the worker may run a task, as far as the script knows before it reads all of the task.
@@ -205,9 +206,9 @@ local function may_start(key, member, id)
   return starts
 end
 
--- Starts a task, unless the limit of its key has no room. A worker prefetches no task of which a worker that is gone
--- has already prefetched a round: that has a property `prefetched`.
-local function start(source)
+-- Starts a task, unless the limit of its key has no room. It may try the source that is held for a reason. A worker
+-- prefetches no task of which a worker that is gone has already prefetched a round: that has a property `prefetched`.
+local function start(source, trial)
   local id, f, key = source.id, source.f, source.place and source.f[LIMIT_KEY] or ''
   if #ids >= needed and (key ~= '' or source.timeout < INF or round_of(f[2]) ~= '0' or f[NOT_ON] or f[PREFETCHED]) then
     wanted, ordering.more = #ids, true
@@ -227,6 +228,7 @@ local function start(source)
   entered[2 * n - 1], entered[2 * n] = now_text, id
   looks[2 * n - 1], looks[2 * n] = look < lease_until and text(look) or lease_text, id
   fitting.take(source.request)
+  if trial then table.insert(into(met, returned .. trial), id) end -- it has returned to try the source, once
   leave(source)
 end
 
@@ -250,10 +252,10 @@ local function consider(source)
     ordering.next_due = math.min(ordering.next_due, source.start_after)
     return set_aside(source, source.place, source.start_after)
   end
-  local reason = obstacle(source.id, f[NOT_ON], f[6], f[8], f[SOURCE])
+  local reason, trial = obstacle(source.id, f[NOT_ON], f[6], f[8], f[SOURCE])
   if reason == '' then return true end
   if reason then return hold(source, reason) end
-  return start(source)
+  return start(source, trial)
 end
 
 if fitting.plain then kept.use(prefix, worker, may_run, ordering.serves) end
