@@ -22,7 +22,7 @@ local ordering = {
 function ordering.use(open, wanted, serves, time_left, group, plain)
   local PAGE, FIRST_PAGE, MOST_SERVED, PASSED_FOR = 100, 16, 1000, 10
   local queue, sources -- the state of the present queue, and its open sources in the order of their next members
-  local passed_members = {} -- by key
+  local passed_members, passed_further = {}, {} -- by key; the second ones keep the time for which they hold
 
   -- Returns whether the worker serves a requirement, and what its tasks ask for. The value in the hash may be given.
   function ordering.serves(name, value)
@@ -117,7 +117,7 @@ function ordering.use(open, wanted, serves, time_left, group, plain)
     local is, request = ordering.serves(name, value)
     if not is then return end
     table.insert(queue.next, { member = head, name = name, key = places .. name, request = request })
-    if #queue.next <= FIRST_PAGE then table.insert(ordering.met, name) end
+    if #ordering.met < FIRST_PAGE then table.insert(ordering.met, name) end
   end
 
   -- Reads the next entries of `heads`. If the worker serves none of the first, but few requirements in all, the script
@@ -145,8 +145,10 @@ function ordering.use(open, wanted, serves, time_left, group, plain)
   function ordering.begin(name)
     queue = { name = name, next = {}, i = 1, size = FIRST_PAGE, ended = group ~= '', seen = {} }
     queue.n_passed, sources = 0, {}
-    local passed = try('GET', ordering.passed .. name)
-    local _, priority, at = parse_member(type(passed) == 'string' and passed or '')
+    local key = ordering.passed .. name
+    local passed = try('GET', key)
+    local left = type(passed) == 'string' and call('TTL', key) or -1 -- too long if the clock was set back
+    local _, priority, at = parse_member(left >= 0 and left <= PASSED_FOR and passed or '')
     queue.passed = at and passed
     if group ~= '' then
       open_source({ key = places .. GROUP_SET .. group, mixed = name })
@@ -195,16 +197,16 @@ function ordering.use(open, wanted, serves, time_left, group, plain)
   -- them.
   function ordering.leave()
     if queue.last_passed and (queue.passed or queue.n_passed >= PAGE) then
-      passed_members[ordering.passed .. queue.name] = queue.last_passed
+      local of = queue.passed and passed_further or passed_members
+      of[ordering.passed .. queue.name] = queue.last_passed
     end
   end
 
   -- Writes which tasks the claim has passed. If `wakes_others` is true, the function wakes other workers for the
   -- requirements that the claim has met, if these have due tasks.
   function ordering.finish(wakes_others)
-    for key, member in pairs(passed_members) do
-      if not call('SET', key, member, 'XX', 'KEEPTTL') then call('SET', key, member, 'EX', PASSED_FOR) end
-    end
+    for key, member in pairs(passed_members) do call('SET', key, member, 'EX', PASSED_FOR) end
+    for key, member in pairs(passed_further) do call('SET', key, member, 'KEEPTTL') end
     local lists = {}
     for i, name in ipairs(ordering.met) do lists[i] = wakes .. (name == DEFAULT and 'open' or name) end
     if not wakes_others or not lists[1] or call('EXISTS', unpack(lists)) == #lists then return end
