@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/tdf-framework/tdf/internal/task"
+	"github.com/tdf-framework/tdf/redisstate"
 )
 
 // One round of the server reads at most archivedPages pages of the list archived.
@@ -20,8 +21,12 @@ func (s *Server) adoptArchived(ctx context.Context, now task.Time, done Done) er
 	if s.audit.archived.Order == 0 {
 		s.audit.archived.Order = float64(s.watch.earlier.Add(-clockSkew))
 	}
+	upTo := now.Add(-clockSkew)
+	if s.audit.archived.Order > float64(upTo) { // Redis's clock was set back
+		s.audit.archived = redisstate.ListEntry{Order: float64(upTo)}
+	}
 	for range archivedPages {
-		ids, next, last, err := s.store.ArchivedElsewhere(ctx, s.audit.archived, now.Add(-clockSkew), archivedSize)
+		ids, next, last, err := s.store.ArchivedElsewhere(ctx, s.audit.archived, upTo, archivedSize)
 		if err == nil && len(ids) > 0 {
 			err = s.repair(ctx, ids, done)
 		}

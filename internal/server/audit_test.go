@@ -67,6 +67,20 @@ func TestTaskArchivedByOriginalIsCompleted(t *testing.T) {
 	expect.Equal(s, s.mustBe(ids[2], task.Archived, 0).Outcome, "succeeded", "outcome")
 }
 
+// After the clock was set back, the server still completes the tasks that the original's manager archives.
+func TestTaskArchivedAfterTheClockWasSetBack(t *testing.T) {
+	s := newSite(t)
+	id := s.open(define())[0]
+	expect.NoError(s, s.execute(s.claim(60), rules.Result{Exit: "0"}))
+	s.round()
+	now := s.now()
+	s.server.audit.archived.Order = float64(now.Add(3600)) // as if the clock had been set back by an hour
+	expect.NoError(s, s.server.adoptArchived(s.Context(), now, Done{}))
+	s.archiveByHand(int(id), "succeeded", now)
+	expect.NoError(s, s.server.adoptArchived(s.Context(), now.Add(2*clockSkew), Done{}))
+	s.mustBe(id, task.Archived, 0)
+}
+
 // If a user deletes the hashes of a group's tasks, the group counts as finished.
 func TestGroupWithGhostsIsFinished(t *testing.T) {
 	s := newSite(t)
