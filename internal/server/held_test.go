@@ -58,6 +58,30 @@ func TestPlaceOfLostWorkerIsUsed(t *testing.T) {
 	s.checkConsistent()
 }
 
+// Waiting tasks of a paused queue keep no other task waiting. When the pause ends, they wait again, in their order.
+func TestPausedTasksKeepNobodyWaiting(t *testing.T) {
+	s := newSite(t)
+	s.limit(task.Limit{AtMost: 0})
+	var all []task.Properties
+	for range 500 + 10 {
+		d := limitedTask()
+		d.Queue = "night"
+		all = append(all, d)
+	}
+	night := s.open(all...)
+	day := s.open(limitedTask())
+	expect.MustLen(t, s.claimAll("night", "default"), 0, "claimed")
+	pause := task.Pausable{Queue: "night"}
+	expect.Result(s.store.Limits.Pause(s.Context(), "ann", pause)).OK(t)
+	s.limit(task.Limit{AtMost: 2})
+	s.returned()
+	expect.Equal(t, s.claimAll("night", "default"), day, "claimed")
+	expect.Result(s.store.Limits.Resume(s.Context(), "ann", pause)).OK(t)
+	s.returned()
+	expect.Equal(t, s.claimAll("night", "default"), night[:1], "claimed", night[0])
+	s.checkConsistent()
+}
+
 // While the whole namespace is paused, the waiting tasks stay where they are.
 func TestPausedNamespaceReturnsNothing(t *testing.T) {
 	s := newSite(t)

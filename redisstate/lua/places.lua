@@ -165,30 +165,42 @@ local function use_places(open)
   end
 
   -- The set `requirements_of` of a submitter has the requirements of tasks that it has opened. Each counts until the
-  -- time in its score: for a day after the last of these tasks was opened, or has become due.
-  local COUNTS_FOR = 86400
+  -- time in its score, which is that of the last of these tasks, and then as long as it has due tasks.
   local accounts, charges = {}, {} -- the new requirements of a call by submitter, and what each place adds
+  local idle = {} -- for each account that was full, requirements that leave it with the first write
 
   -- Notes that tasks of a submitter enter a place, at last that of a requirement. Returns false if its tasks have too
   -- many other requirements.
   local function charge(owner, place, name)
     if not string.find(owner, '^[%w._-]+$') then return true end -- no token has another name
     local key, known = prefix .. 'requirements_of:' .. owner, into(accounts, owner)
+    local function is_full()
+      return #known + (tonumber(try('ZCARD', key)) or 0) - #(idle[key] or {}) >= MOST_OF_ONE
+    end
     if not known[name] and type(try('ZSCORE', key, name)) ~= 'string' then
-      if #known + (tonumber(try('ZCOUNT', key, now_text, '+inf')) or 0) >= MOST_OF_ONE then return false end
+      if is_full() and not idle[key] then -- once a call, which may refuse a thousand units
+        for _, of in ipairs(try('ZRANGEBYSCORE', key, '-inf', now_text)) do
+          if not known[of] and try('HEXISTS', first_of, of) == 0 then table.insert(into(idle, key), of) end
+        end
+        into(idle, key)
+      end
+      if is_full() then return false end
       table.insert(known, name)
     end
     known[name], into(charges, place)[owner .. ' ' .. name] = true, { key = key, name = name }
     return true
   end
 
-  -- Writes the requirements of submitters whose tasks enter a place.
+  -- Writes the requirements of submitters whose tasks enter a place. A task that waits for others counts for a day.
   local function keep_accounts(place, entries)
-    local last = now
+    local last = place == 'waiting' and now + 86400 or now
     for i = 1, charges[place] and #entries or 0, 2 do last = math.max(last, number(entries[i]) or 0) end
     for _, c in pairs(charges[place] or {}) do
-      try('ZREMRANGEBYSCORE', c.key, '-inf', now_text)
-      try('ZADD', c.key, 'GT', text(last + COUNTS_FOR), c.name)
+      if idle[c.key] then
+        bulk('ZREM', c.key, idle[c.key], try)
+        idle[c.key] = {} -- some of them may enter again
+      end
+      try('ZADD', c.key, 'GT', text(last), c.name)
       try('EXPIRE', c.key, 604800)
     end
   end

@@ -21,7 +21,8 @@ local n_due = promote(MOST_DUE, tasks)
 local wrong = not_sorted(open) or not_sorted(held) or not_sorted(placed) or not_hash(paused) or not_hash(failing)
 if wrong then return wrong end
 local pauses, n_returned = call('EXISTS', paused) == 1, 0
-local plain, counted = {}, {} -- tasks that return to the list `open`, and those that have returned for a reason
+local further = pauses and MOST_TASKS or 20 -- how many tasks the script reads beside those that use room
+local plain, counted = {}, {} -- tasks that return to the list `open`, and tasks that use room
 
 local function is_paused(name) return pauses and call('HEXISTS', paused, name) == 1 end
 
@@ -72,9 +73,8 @@ local function room_of(reason)
 end
 
 -- Returns how many tasks may return. Those that have returned before use the room until a claim meets them. But after
--- PATIENCE seconds, their requirements may have no workers, or be paused. Then they count no longer, and twice as many
--- tasks return, so that even a million of them do not delay others for long. A claim holds the tasks again that are
--- too many.
+-- PATIENCE seconds, their requirements may have no workers. Then they count no longer, and twice as many tasks return,
+-- so that even a million of them do not delay others for long. A claim holds the tasks again that are too many.
 local function number_of(room, set)
   if room <= 0 or room >= INF then return room end
   try('ZREMRANGEBYSCORE', set, text(now + 1), '+inf') -- the clock was set back
@@ -86,7 +86,7 @@ end
 -- Returns the task of a member to its place, or removes the member if it is no held task.
 local function return_task(reason, member, set)
   local id = parse_member(member)
-  local f, at = try('HMGET', tasks .. id, 'state', 'place'), try('ZSCORE', placed, id)
+  local f, at = try('HMGET', tasks .. id, 'state', 'place', 'group', 'queue'), try('ZSCORE', placed, id)
   local p = split_place(f[2] or '')
   local home = p.home
   if f[1] ~= 'open' or p.name ~= reason or not (home and at) or member ~= member_of(p.priority, at, id) then
@@ -102,7 +102,9 @@ local function return_task(reason, member, set)
     call('HSET', tasks .. id, 'place', home)
     enter_place(home, at, id)
   end
-  put(counted, now_text, id)
+  -- If something else is paused, too, the task uses no room.
+  local waits = is_paused('group=' .. (f[3] or '')) or is_paused('queue=' .. (f[4] or DEFAULT))
+  if not waits then put(counted, now_text, id) end
   return 1
 end
 
@@ -111,18 +113,19 @@ local function check(reason)
   local room, next = room_of(reason)
   local set, returned, changed = held .. ':' .. reason, prefix .. 'returned:' .. reason, 0
   local n = number_of(room, returned)
-  local page = n > 0 and try('ZRANGE', set, 0, math.min(n, MOST_TASKS) - 1) or {}
+  local most = math.min(n, MOST_TASKS)
+  local page, ended = most > 0 and try('ZRANGE', set, 0, most + further - 1) or {}, false
   counted = {}
   for i, member in ipairs(page) do
-    if i % 16 == 0 and spent(1) then break end
+    ended = #counted == 2 * most or i % 16 == 0 and spent(1)
+    if ended then break end
     changed = changed + return_task(reason, member, set)
   end
   if room < INF and counted[1] then
     bulk('ZADD', returned, counted, try)
     try('EXPIRE', returned, LONGEST_HOLD)
   end
-  local full = #page == math.min(n, MOST_TASKS) -- otherwise, the set has no more tasks
-  return changed > 0 and #counted < 2 * n and (full or changed < #page) and now or next
+  return changed > 0 and #counted < 2 * n and (ended or #page == most + further) and now or next
 end
 
 local reasons = call('ZRANGEBYSCORE', held, '-inf', now_text, 'LIMIT', 0, MOST_REASONS)
