@@ -115,26 +115,19 @@ func (l *ledger) moved(m rules.Move) {
 	defer l.mu.Unlock()
 	e := l.entry(m.ID)
 	from := place{m.From, m.Round}
-	switch m.Verb { // another client may have claimed a task before the answer to its unclaim came
+	_, twice := e.left[from]
+	switch m.Verb { // another client may have moved a task before the answer to its unclaim came
 	case rules.VerbClaim:
 		e.had[m.Round]++
 		e.claim[m.Round] = m.Claim
 	case rules.VerbUnclaim:
 		e.had[m.Round]--
-		from.state = task.Open
-	}
-	if claims := m.Verb == rules.VerbClaim || m.Verb == rules.VerbUnclaim; claims {
-		e.made[m.Verb]++
-		e.last = m.Verb
-		if delete(e.left, from); e.had[m.Round] != 0 {
-			e.left[from] = place{task.Running, m.Round}
+	default:
+		if twice {
+			e.twice = fmt.Sprintf("two moves from %v succeeded", from)
 		}
-		return
+		e.left[from] = place{m.To, m.Next}
 	}
-	if _, twice := e.left[from]; twice {
-		e.twice = fmt.Sprintf("two moves from %v succeeded", from)
-	}
-	e.left[from] = place{m.To, m.Next}
 	e.made[m.Verb]++
 	e.last = m.Verb
 	if m.Verb == rules.VerbReopen && e.d.Unique != "" {
@@ -145,15 +138,20 @@ func (l *ledger) moved(m rules.Move) {
 	}
 }
 
-// followMoves follows all moves of a task. It returns the task's last state and round, and the number of moves.
+// followMoves follows all moves of a task. It returns the task's last state and round, and the number of moves without
+// claims.
 func (e *entry) followMoves() (place, int) {
 	p, steps := place{task.Open, 0}, 0
 	for {
 		next, ok := e.left[p]
-		if !ok {
+		switch {
+		case p.state == task.Open && e.had[p.round] > 0:
+			p.state = task.Running
+		case ok:
+			p, steps = next, steps+1
+		default:
 			return p, steps
 		}
-		p, steps = next, steps+1
 	}
 }
 

@@ -384,9 +384,9 @@ def test_other_machines(client, served, tmp_path):
     try:
         with tdf.Executor(client, campaign="far", queue="far") as executor:
             array = random(300_000)
-            found = list(executor.map(work.scaled, itertools.repeat(array, 4), range(4)))
-        for n in range(4):
-            numpy.testing.assert_equal(found[n]["array"], array * n)
+            found = list(executor.map(work.scaled, itertools.repeat(array, 4), range(2, 6)))  # a result that equals the argument leaves the cache with it
+        for row in found:
+            numpy.testing.assert_equal(row["array"], array * row["n"])
         cache = Cache(str(tmp_path / "there" / "tdf" / "blobs"))
         kept = [file for _, _, files in os.walk(cache.path) for file in files]
         assert kept == [name_of(memoryview(array).cast("B"))[:64]]  # results are not kept there
