@@ -162,7 +162,7 @@ func tracesOf(t testing.TB) traces {
 		}
 	}
 	maps.DeleteFunc(found.descriptors, func(what string, _ int) bool {
-		return strings.HasPrefix(what, "socket:") || strings.HasPrefix(what, "/proc") || strings.Contains(what, "/"+ownDir+"/.kept/") // the worker's journal
+		return strings.HasPrefix(what, "socket:") || strings.HasPrefix(what, "/proc")
 	})
 	return found
 }

@@ -146,7 +146,6 @@ func group(at func(*settings) *string) kind {
 	}, at)
 }
 
-// target returns the kind of an rsync target, to which workers copy the files of rounds.
 var variable = lazy.Regexp(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
 func words(s string) []string {

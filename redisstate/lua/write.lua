@@ -4,7 +4,7 @@
 -- KEYS: the key of each command
 -- ARGV: for each command: its name, the number of the arguments that follow the key, and these arguments
 --
--- Two commands are functions of prelude.lua: `wake LIST TOKENS` and `check PREFIX REASON`.
+-- Two commands are functions of prelude.lua and common.lua: `wake LIST TOKENS` and `check PREFIX REASON`.
 
 for i = 1, #KEYS do
   local name, words = take(), take_list(1)
