@@ -25,7 +25,7 @@ var (
 	Renew = declare(Script{
 		Name: "renew", After: "prelude common sources values", Full: Runs, Moves: true, Unconfirmed: true,
 	})
-	Move  = declare(Script{
+	Move = declare(Script{
 		Name: "move", Full: Runs, Moves: true,
 		After: "prelude common indexes sources limiting plain values places endings moving",
 	})
