@@ -207,6 +207,20 @@ func TestSharedOutputFile(t *testing.T) {
 	absent(t, w.path("p/last~2.out"))
 }
 
+// A configured name such as /dev/null does not lose its device.
+func TestOutputFileThatIsADevice(t *testing.T) {
+	w := newWorld(t)
+	w.cfg.TaskOutputFilename = "null"
+	if unix.Mknod(w.path("null"), unix.S_IFCHR|0o666, int(unix.Mkdev(1, 3))) != nil {
+		t.Skip("only root can make a device")
+	}
+	w.script("p", good)
+	id := w.open("")
+	w.runOnce(w.worker())
+	expect.Equal(t, w.finished(id).LastOutput(), "good\n")
+	expect.Equal(t, expect.Result(os.Lstat(w.path("null"))).Value(t).Mode().Type(), os.ModeDevice|os.ModeCharDevice)
+}
+
 // makeUnreadable makes reads of a file fail through the descriptor with which a round in this process writes the file.
 func makeUnreadable(t *testing.T, path string) {
 	t.Helper()

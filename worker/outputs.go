@@ -124,7 +124,8 @@ func (e *execution) keepAs(place int, move func(to *os.File, name string) error)
 			return "", err
 		}
 		path = e.output(pattern)
-		if isShared(pattern) {
+		info, missing := os.Lstat(path)
+		if isShared(pattern) && missing == nil && info.Mode()&fs.ModeDevice == 0 { // not a name such as /dev/null
 			_ = unix.Unlinkat(int(dir.Fd()), filepath.Base(path), 0) // the file of an earlier round
 		}
 		err = move(dir, filepath.Base(path))

@@ -142,7 +142,6 @@ func address(at func(*settings) *string) kind {
 	return matching("HOST:PORT, :PORT for all addresses of the machine, or nothing", valid, at)
 }
 
-// hostnames returns the kind of a list of names of hosts. Names in upper case are stored in lower case.
 func isHostname(s string) bool { return !strings.ContainsAny(s, ":/@[]*") && plain(s) }
 
 // networks returns the kind of a list of addresses and networks, such as 10.0.0.7 and 10.1.0.0/16.
