@@ -164,6 +164,62 @@ func TestMemoryIsEnabledWhereItIs(t *testing.T) {
 	expect.Fails(t, newTree(t, "cpu memory2\n", "").enable(false), `does not have the controller "memory"`)
 }
 
+// A program of the worker's user may write limits into its cgroup. These limits do not hold for the next program.
+func TestLimitsOfAnEarlierProgram(t *testing.T) {
+	for name, c := range map[string]struct {
+		script string
+		reused bool
+	}{
+		"none":        {"", true},
+		"descendants": {`echo 0 >"$dir/cgroup.max.descendants"`, false},
+		"depth":       {`echo 3 >"$dir/cgroup.max.depth"`, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newSite(t, true, Config{})
+			if s.host.cgroups == nil || s.host.cgroups.noMemory == nil {
+				t.Skip("no cgroup is used again on this machine: ", s.host.noGroup)
+			}
+			run := func(script string) (inode, limits string) {
+				r := s.start(Command{Path: "/bin/sh", Env: []string{"CG=" + s.host.cgroups.dir}, Args: []string{"-c", `
+					dir=$CG/$(sed -n 's,^0::.*/,,p' /proc/self/cgroup)
+					stat -c %i "$dir"; cat "$dir/cgroup.max.descendants" "$dir/cgroup.max.depth"
+					` + script}})
+				r.wait()
+				inode, limits, _ = strings.Cut(r.printed(), "\n")
+				return inode, limits
+			}
+			before, made := run(c.script)
+			after, limits := run("")
+			expect.Equal(t, after == before, c.reused, "the same cgroup")
+			expect.Equal(t, made, "max\nmax\n", limits)
+			expect.Equal(t, limits, made)
+		})
+	}
+}
+
+// Ordinary files replace the files of the kernel here, because many machines have no controllers for tests.
+func TestChangedLimitsAreFound(t *testing.T) {
+	for name, c := range map[string]struct {
+		file, text string
+		want       bool
+	}{
+		"as made":          {"cgroup.type", "domain\n", true},
+		"type":             {"cgroup.type", "domain threaded\n", false},
+		"controllers":      {subtree, "pids\n", false},
+		"more controllers": {"../" + subtree, "cpu pids\n", false},
+	} {
+		g := &group{dir: filepath.Join(t.TempDir(), "p1")}
+		must(t, os.Mkdir(g.dir, 0o755))
+		for file, text := range map[string]string{
+			"cgroup.max.descendants": "max\n", "cgroup.max.depth": "max\n", "cgroup.type": "domain\n",
+			subtree: "", "../" + subtree: "", c.file: c.text,
+		} {
+			write(t, filepath.Join(g.dir, file), text)
+		}
+		expect.Equal(t, g.isUnlimited(), c.want, name)
+	}
+}
+
 // newTree returns cgroups in ordinary files, because many machines have no controller for tests.
 func newTree(t *testing.T, offered, have string) *cgroups {
 	t.Helper()

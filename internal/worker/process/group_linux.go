@@ -121,7 +121,7 @@ func (c *cgroups) takeFree() *group {
 // Some versions of Linux kill each program that starts in this cgroup: clone3 compares the cgroup's number of kills
 // with the number of another cgroup.
 func (c *cgroups) put(g *group) error {
-	if c.noMemory == nil || g.killed.Load() || !g.asMade() {
+	if c.noMemory == nil || g.killed.Load() || !g.asMade() || !g.isUnlimited() {
 		return c.remove(g)
 	}
 	g.used, g.before = true, g.after
@@ -139,6 +139,20 @@ func (g *group) asMade() bool {
 	}
 	var info unix.Stat_t
 	return g.open != nil && unix.Fstat(int(g.open.Fd()), &info) == nil && info.Nlink == 2
+}
+
+// isUnlimited reports whether no limit of a program would hold for the next one. A program that runs as the worker's
+// user can limit its cgroup, and can make controllers available in it.
+func (g *group) isUnlimited() bool {
+	for file, want := range map[string]string{
+		"cgroup.max.descendants": "max\n", "cgroup.max.depth": "max\n", "cgroup.type": "domain\n",
+		subtree: "", "../" + subtree: "",
+	} {
+		if text, err := g.read(file); err != nil || string(text) != want {
+			return false
+		}
+	}
+	return true
 }
 
 // limit limits the memory of the cgroup.
